@@ -1,10 +1,7 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { AuditArchive, ChainVerifier } from '../../access';
 import type { Config } from '../../config';
-import { openDatabase, SQLITE_FILE, type Database } from '../../database';
-import { silentLogger } from '../../kernel/logger';
 import { fail, formatCount, ok, type Finding } from './check';
+import { hasDatabase, readDatabase } from './readDatabase';
 
 const CHECK = 'audit trail';
 const MAX_CHAINS = 20;
@@ -15,17 +12,15 @@ const MAX_CHECKED_EVENTS = 200;
  * Verifies the hash chains of the newest events of the audit trail, for at most 20 chains. Only reads. Returns nothing
  * if the database cannot be read: the database check reports that.
  */
-export async function checkAuditTrail({ database: { url }, data }: Config): Promise<Finding[]> {
-  if (url === '' && !existsSync(join(data.dir, SQLITE_FILE))) return [];
-  let opened: Database | undefined;
+export async function checkAuditTrail(config: Config): Promise<Finding[]> {
+  if (!hasDatabase(config)) return [];
   try {
-    opened = await openDatabase({ url, dataDir: data.dir, log: silentLogger, readOnly: true, poolSize: 2 });
-    if ((await opened.describe()).pending.length > 0) return [];
-    return [await verifyChains(new AuditArchive(opened))];
+    return await readDatabase(config, async (database) => {
+      const { pending } = await database.describe();
+      return pending.length > 0 ? [] : [await verifyChains(new AuditArchive(database))];
+    });
   } catch {
     return [];
-  } finally {
-    await opened?.close();
   }
 }
 

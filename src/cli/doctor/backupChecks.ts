@@ -1,10 +1,9 @@
 import { constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { getBackupFolder } from '../../server';
 import type { Config } from '../../config';
-import { openDatabase, assertPgDumpAvailable, type Database } from '../../database';
+import { assertPgDumpAvailable } from '../../database';
 import { formatMib } from '../../kernel/availableBytes';
 import { getMaxInterval } from '../../kernel/cronSchedule';
-import { silentLogger } from '../../kernel/logger';
 import { formatMessage } from '../../kernel/errorUtils';
 import { findMediaOwner } from '../../media';
 import {
@@ -17,6 +16,7 @@ import {
   type PackOptions,
 } from '../../backup';
 import { fail, ok, warn, type Finding } from './check';
+import { readDatabase } from './readDatabase';
 import { canReadFolder, canAccess, canWriteFolder, findNearestExisting } from './pathFacts';
 
 const NIGHTLY = "PLANTROOM_BACKUP_SCHEDULE='30 2 * * *'";
@@ -175,17 +175,14 @@ async function verifyContent(file: string, bytes: number, options: PackOptions):
  * Checks that pg_dump exists for PostgreSQL. Returns nothing if the database is unreachable: its own check reports
  * that.
  */
-async function checkDumpProgram({ database: { url }, data, backup: { schedule } }: Config): Promise<Finding[]> {
-  if (url === '') return [];
+async function checkDumpProgram(config: Config): Promise<Finding[]> {
+  const { schedule } = config.backup;
+  if (config.database.url === '') return [];
   let version: string;
-  let opened: Database | undefined;
   try {
-    opened = await openDatabase({ url, dataDir: data.dir, log: silentLogger, readOnly: true, poolSize: 2 });
-    ({ version } = await opened.describe());
+    ({ version } = await readDatabase(config, async (database) => await database.describe()));
   } catch {
     return [];
-  } finally {
-    await opened?.close();
   }
   const fix = 'install the PostgreSQL client programs in the version of the PostgreSQL server';
   return [

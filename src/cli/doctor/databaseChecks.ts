@@ -1,24 +1,18 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { redactPassword, type Config } from '../../config';
-import { openDatabase, SQLITE_FILE, type Database } from '../../database';
+import type { Database } from '../../database';
 import { DomainError } from '../../kernel/errors';
-import { silentLogger } from '../../kernel/logger';
 import { formatMessage } from '../../kernel/errorUtils';
 import { fail, ok, warn, type Finding } from './check';
+import { hasDatabase, readDatabase } from './readDatabase';
 
 /** Checks that the database can be opened, has the schema of this version and is not corrupt. Only reads. */
-export async function checkDatabase({ database: { url }, data }: Config): Promise<Finding[]> {
-  if (url === '' && !existsSync(join(data.dir, SQLITE_FILE)))
+export async function checkDatabase(config: Config): Promise<Finding[]> {
+  if (!hasDatabase(config))
     return [ok('database', 'no database yet; the first start creates a SQLite file in the data folder')];
-  let opened: Database | undefined;
   try {
-    opened = await openDatabase({ url, dataDir: data.dir, log: silentLogger, readOnly: true, poolSize: 2 });
-    return await inspectDatabase(opened);
+    return await readDatabase(config, inspectDatabase);
   } catch (error) {
-    return [fail('database', formatMessage(error), getAdvice(error, url))];
-  } finally {
-    await opened?.close();
+    return [fail('database', formatMessage(error), getAdvice(error, config.database.url))];
   }
 }
 

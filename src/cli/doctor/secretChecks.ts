@@ -1,11 +1,10 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Config } from '../../config';
 import { listConnectionsWithLostSecrets, getKeyFile, SecretKey } from '../../connections';
-import { openDatabase, SQLITE_FILE, type Database } from '../../database';
 import { parseSecretKey } from '../../kernel/parseSecretKey';
 import { silentLogger } from '../../kernel/logger';
 import { fail, ok, warn, type Finding } from './check';
+import { hasDatabase, readDatabase } from './readDatabase';
 
 const CHECK = 'secrets key';
 const RESTORE_KEY = 'put back the key file that encrypted the secrets of connections, or enter the secrets again';
@@ -59,21 +58,20 @@ async function judgeMissingKey(config: Config, file: string): Promise<Finding> {
  * there are none. `keyName`: what `key` is called in the finding. `nextKey`: the new key of an unfinished rotation.
  */
 async function checkStoredSecrets(
-  { database: { url }, data }: Config,
+  config: Config,
   key: Buffer | undefined,
   keyName: string,
   nextKey?: Buffer,
 ): Promise<Finding | undefined> {
-  if (url === '' && !existsSync(join(data.dir, SQLITE_FILE))) return undefined;
-  let opened: Database | undefined;
+  if (!hasDatabase(config)) return undefined;
   let names: readonly string[];
   try {
-    opened = await openDatabase({ url, dataDir: data.dir, log: silentLogger, readOnly: true, poolSize: 2 });
-    names = await listConnectionsWithLostSecrets(opened, key, nextKey);
+    names = await readDatabase(
+      config,
+      async (database) => await listConnectionsWithLostSecrets(database, key, nextKey),
+    );
   } catch {
     return undefined; // The database cannot be opened, or its schema is too old for secrets: its own check reports that.
-  } finally {
-    await opened?.close();
   }
   if (names.length === 0) return undefined;
   const more = names.length > MAX_LISTED_NAMES ? ` and ${names.length - MAX_LISTED_NAMES} more` : '';
