@@ -1,5 +1,6 @@
 import { DateTime } from 'luxon';
 import { getStartOfDay } from '../kernel/calendarDay';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../kernel/timeUnits';
 import { formatJsonExample } from './dataWarning';
 
 /**
@@ -30,10 +31,6 @@ const TIME_OF_DAY = /^(\d\d)(?::?(\d\d)(?::?(\d\d))?)?(?:[.,](\d+))?$/;
 const OFFSET = /^([+\-\u2212])(\d\d):?(\d\d)?$/;
 const NUMBER = /^-?\d+(?:[.,]\d+)?(?:e\+?\d+)?$/i;
 
-const SECOND_MS = 1000;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 86_400_000;
 /** A time before 2000 comes from a clock that was never set. */
 export const MIN_SAMPLE_TIME_MS = Date.UTC(2000, 0, 1);
 const MAX_AHEAD_MS = 5 * MINUTE_MS;

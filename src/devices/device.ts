@@ -1,10 +1,9 @@
 import { DomainError, validationFailed, type Violation } from '../kernel/errors';
 import { truncateForDisplay } from '../kernel/truncate';
+import { HOUR_MS } from '../kernel/timeUnits';
 import type { DeviceImage } from '../media';
 import type { DecoderWarnings, UplinkFailureRecord } from './uplinkReport';
 import { formatSourcePath, MAX_SOURCE_PATH_LENGTH, parseSourcePath, SOURCE_PATH_FORM } from './sourcePath';
-
-const HOUR_MS = 3_600_000;
 
 /** A digital device. Times are Unix milliseconds. */
 export interface Device {

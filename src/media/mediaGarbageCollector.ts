@@ -1,10 +1,10 @@
 import type { Logger } from '../kernel/logger';
+import { DAY_MS } from '../kernel/timeUnits';
 import { UNUSED_RETENTION_MS } from './media';
 import type { MediaFiles } from './mediaFiles';
 import type { UnusedMedia } from './mediaRepository';
 import type { MediaStore } from './mediaStore';
 
-const DAY_MS = 24 * 3_600_000;
 const TRASH_DAYS = 7;
 const DELETE_BATCH_SIZE = 100;
 

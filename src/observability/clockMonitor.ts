@@ -4,8 +4,8 @@ import { type Clock, createSteadyClock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
 import type { Logger } from '../kernel/logger';
 import { writeAtomically } from '../kernel/writeAtomically';
+import { DAY_MS } from '../kernel/timeUnits';
 
-const DAY_MS = 86_400_000;
 /** A clock that jumped ahead of the server's last known time by more than this is not trusted immediately. */
 const MAX_CLOCK_LEAD_MS = 3 * DAY_MS;
 /** The server must run this long before it trusts such a clock, in milliseconds. */

@@ -6,13 +6,8 @@ import {
   BucketUnit,
 } from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { fromTimestamp } from '../../src/kernel/timestamps';
-import {
-  addSample,
-  HOUR_MS,
-  toHour,
-  type NumberSummary,
-  createSummary,
-} from '../../src/telemetry/readings/hourSummary';
+import { HOUR_MS } from '../../src/kernel/timeUnits';
+import { addSample, toHour, type NumberSummary, createSummary } from '../../src/telemetry/readings/hourSummary';
 import { engines } from '../support/engines';
 import { at, type QueryFixture, startQueryFixture } from './queryFixture';
 

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import {
   addSample,
   addSummary,
-  HOUR_MS,
   toHour,
   createSummary,
   computeTimeWeightedAverage,
   type NumberSummary,
 } from '../../src/telemetry/readings/hourSummary';
+import { HOUR_MS } from '../../src/kernel/timeUnits';
 
 const SEED = 20_261_121;
 const RUNS = { seed: SEED, numRuns: 500 };

@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import type { Db } from '../../src/database';
-import { HOUR_MS, toHour } from '../../src/telemetry/readings/hourSummary';
+import { toHour } from '../../src/telemetry/readings/hourSummary';
 import { ReadingRepository } from '../../src/telemetry/readings/readingRepository';
 import { SeriesRepository } from '../../src/telemetry/readings/seriesRepository';
 import { addLateNumbers, summarize, type TimedNumber } from '../../src/telemetry/retention/lateArrivals';
 import { ReadingMaintenance } from '../../src/telemetry';
 import { engines } from '../support/engines';
 import { DAY, ENDED, HOUR, startRetentionFixture, type RetentionFixture } from './retentionFixture';
+import { HOUR_MS } from '../../src/kernel/timeUnits';
 
 const SEED = 20_261_121;
 

@@ -3,6 +3,7 @@ import type { Clock } from '../../kernel/clock';
 import { newId } from '../../kernel/ids';
 import type { Logger } from '../../kernel/logger';
 import type { KeyIdentity } from '../../kernel/principal';
+import { DAY_MS, HOUR_MS } from '../../kernel/timeUnits';
 import { AttemptLimiter } from './attemptLimiter';
 import {
   INSTALLATION_CHAIN,
@@ -48,8 +49,6 @@ interface BegunChange {
 }
 
 const MAINTENANCE_INTERVAL_MS = 1000;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * 60 * 60_000;
 /** A command of the command line that started more than this many milliseconds ago is considered killed. */
 const MAX_COMMAND_MS = 10 * 60_000;
 const RECOVERY_BATCH_SIZE = 500;

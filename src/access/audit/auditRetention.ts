@@ -2,12 +2,12 @@ import { setImmediate } from 'node:timers/promises';
 import type { Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
+import { DAY_MS } from '../../kernel/timeUnits';
 import { AuditChainRepository } from './auditChainRepository';
 import { AuditRepository, type AuditRow } from './auditRepository';
 import { formatRemovedEvents } from './removedEvents';
 import { RETENTION, createServerEvent } from './serverEvents';
 
-const DAY_MS = 24 * 60 * 60_000;
 /** Events per query or transaction: a few milliseconds. */
 const DELETE_BATCH_SIZE = 250;
 

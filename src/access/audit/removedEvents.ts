@@ -1,4 +1,5 @@
-const DAY_MS = 24 * 60 * 60_000;
+import { DAY_MS } from '../../kernel/timeUnits';
+
 // `audit-events/<first>..<seq>/<hash>/<newest>/<days>d`, as formatRemovedEvents writes it.
 const FORMAT =
   /^audit-events\/(\d{1,15})\.\.(\d{1,15})\/([0-9a-f]{64})\/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\/(\d{1,5})d$/;

@@ -3,10 +3,10 @@ import type { UnitOfWork } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { Logger } from '../../kernel/logger';
 import type { Principal } from '../../kernel/principal';
+import { MINUTE_MS } from '../../kernel/timeUnits';
 import type { AccessRepositories } from '../accessRepositories';
 import type { KeyUse } from './apiKeyRepository';
 
-const MINUTE_MS = 60_000;
 /** The maximum number of keys per transaction, because SQLite writes on the thread that serves calls. */
 const MAX_BATCH_SIZE = 50;
 

@@ -2,6 +2,7 @@ import 'reflect-metadata'; // x509 requires that this is loaded first
 import * as x509 from '@peculiar/x509';
 import { webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
+import { DAY_MS } from '../../kernel/timeUnits';
 
 /** A certificate and its private key, both as PEM text. */
 export interface KeyPair {
@@ -10,7 +11,6 @@ export interface KeyPair {
 }
 
 const CA_NOT_BEFORE_MS = Date.UTC(2020, 0, 1);
-const DAY_MS = 86_400_000;
 const CA_DAYS = 3650;
 const LEAF_DAYS = 397; // the maximum that current clients accept
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };

@@ -4,9 +4,9 @@ import type { Config } from '../../config';
 import { findDataFolderHolder, SQLITE_FILE } from '../../database';
 import { loadClockState } from '../../observability';
 import { fail, ok, warn, type Finding } from './check';
+import { DAY_MS } from '../../kernel/timeUnits';
 
 const MIN_TIME_MS = Date.UTC(2026, 0, 1);
-const DAY_MS = 86_400_000;
 /** The server trusts a clock that is further ahead only after some time; until then it removes no expired data. */
 const MAX_CLOCK_LEAD_MS = 3 * DAY_MS;
 /** A database file that is newer than the clock by less than this is not reported. */

@@ -4,13 +4,13 @@ import { getBackupFolder } from '../../server';
 import type { Config } from '../../config';
 import { findDataFolderHolder, RESERVE_FILE, RESTORING_FOLDER, SQLITE_FILE } from '../../database';
 import { formatMib, getAvailableBytes } from '../../kernel/availableBytes';
+import { DAY_MS } from '../../kernel/timeUnits';
 import { fail, ok, warn, type Finding } from './check';
 import { canReadFolder, findNearestExisting, getSize } from './pathFacts';
 
 const MEBIBYTE = 1024 * 1024;
 const MAX_WRITE_AHEAD_LOG_BYTES = 256 * MEBIBYTE;
 const SPARE_BYTES = 16 * MEBIBYTE;
-const DAY_MS = 86_400_000;
 
 /**
  * Checks the disk space for an upgrade and a backup, the disk reserve, the SQLite write-ahead log, and files that

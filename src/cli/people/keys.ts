@@ -3,6 +3,7 @@ import type { ApiKey, IssuedKey, KeyFromCommandLine } from '../../access';
 import type { AdminContext } from '../../server';
 import { SCOPES } from '../../kernel/scopes';
 import { DomainError } from '../../kernel/errors';
+import { DAY_MS } from '../../kernel/timeUnits';
 import { withAdminContext } from '../core';
 import { UsageError } from '../exit';
 import { addDataCommand, parseCommaList, parseDuration } from '../options';
@@ -31,8 +32,6 @@ interface CreateFlags extends LimitFlags, NewKeyFlags {
   readonly owner?: string;
   readonly admin?: boolean;
 }
-
-const DAY_MS = 24 * 60 * 60_000;
 
 /** Adds `plantroom keys create|list|show|update|revoke|rotate`. */
 export function addKeys(program: Command): void {

@@ -1,4 +1,5 @@
 import type { Clock } from '../../kernel/clock';
+import { MINUTE_MS } from '../../kernel/timeUnits';
 
 /** One run of a decoder for one uplink. */
 export interface DecoderRun {
@@ -44,7 +45,6 @@ const MAX_DEVICE_OVERRUN_MS = 3000;
 const MIN_SUSPENDING_DEVICES = 3;
 /** Overruns with that many devices that are not consecutive suspend it only above this total within one minute. */
 const MAX_DECODER_OVERRUN_MS = MIN_SUSPENDING_DEVICES * MAX_DEVICE_OVERRUN_MS;
-const MINUTE_MS = 60_000;
 const SUSPENSION_MS = MINUTE_MS;
 const HISTORY_TTL_MS = 5 * MINUTE_MS;
 const MAX_HISTORIES = 10_000;

@@ -1,9 +1,6 @@
 import { type BucketLength, listBucketEdges } from './buckets';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../kernel/timeUnits';
 
-const SECOND_MS = 1000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 const WEEK_MS = 7 * DAY_MS;
 
 /** A bucket length and its length in milliseconds; a day and a week are as long as without a clock change. */

@@ -1,6 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { IANAZone } from 'luxon';
 import { validationFailed } from '../../kernel/errors';
+import { DAY_MS, HOUR_MS } from '../../kernel/timeUnits';
 
 /** The unit of a bucket length. Days and longer units follow the calendar of the time zone. */
 export type BucketUnit = 'second' | 'minute' | 'hour' | 'day' | 'week' | 'month';
@@ -14,8 +15,6 @@ export interface BucketLength {
 /** The maximum number of buckets per sensor: enough for a year of hours or a week of minutes, plus a clock change. */
 export const MAX_BUCKETS = 10_500;
 
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
 const MAX_CALENDAR_BUCKETS = 1000;
 // Each day takes a few microseconds, so the loops yield after this many days.
 const DAY_BATCH_SIZE = 500;

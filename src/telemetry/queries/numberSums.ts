@@ -1,7 +1,8 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { HourQueryRepository, SummedHour } from '../readings/hourQueryRepository';
-import { addSample, addSummary, HOUR_MS, toHour, type NumberSummary, createSummary } from '../readings/hourSummary';
+import { addSample, addSummary, toHour, type NumberSummary, createSummary } from '../readings/hourSummary';
 import type { NumberSample, ReadingKey, ReadingQueryRepository } from '../readings/readingQueryRepository';
+import { HOUR_MS } from '../../kernel/timeUnits';
 
 /** The series whose numbers are aggregated. */
 export interface NumberSource {

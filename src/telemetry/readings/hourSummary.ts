@@ -1,5 +1,4 @@
-/** One hour. Hourly summaries start at full hours of UTC. */
-export const HOUR_MS = 3_600_000;
+import { HOUR_MS } from '../../kernel/timeUnits';
 
 /**
  * The summary of the numbers of one series in a time range (a boolean counts as 0 or 1). Samples are added in the order
@@ -20,7 +19,7 @@ export interface NumberSummary {
   area: number;
 }
 
-/** Rounds a time down to the start of its hour. */
+/** Rounds a time down to the start of its hour, a full hour of UTC. */
 export function toHour(time: number): number {
   return Math.floor(time / HOUR_MS) * HOUR_MS;
 }

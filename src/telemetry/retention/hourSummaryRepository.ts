@@ -1,6 +1,6 @@
 import type { Db, PreparedStatement, SqlValue } from '../../database';
 import type { SummedHour } from '../readings/hourQueryRepository';
-import { HOUR_MS } from '../readings/hourSummary';
+import { HOUR_MS } from '../../kernel/timeUnits';
 
 /** A series and its readings that are not summed up yet. Times are Unix milliseconds. */
 export interface PendingSeries {

@@ -1,6 +1,7 @@
 import type { Clock } from '../../kernel/clock';
+import { HOUR_MS } from '../../kernel/timeUnits';
 import type { Database } from '../../database';
-import { addSample, HOUR_MS, toHour, createSummary, type NumberSummary } from '../readings/hourSummary';
+import { addSample, toHour, createSummary, type NumberSummary } from '../readings/hourSummary';
 import type { ReadingSequence } from '../readings/readingSequence';
 import { BEFORE_ALL_POSITIONS } from '../readings/storedReading';
 import type { SeriesIdCache } from '../readings/seriesIdCache';

@@ -1,10 +1,10 @@
-import { HOUR_MS } from '../readings/hourSummary';
 import type { ReadingKey } from '../readings/readingQueryRepository';
 import { AFTER_ALL_POSITIONS, BEFORE_ALL_POSITIONS, getFirstPosition } from '../readings/storedReading';
 import type { BackgroundWork } from './backgroundWork';
 import type { RetentionOptions } from './hourlyRollup';
 import { ReadingRemovalRepository, type AgingSeries, type RemovalResult } from './readingRemovalRepository';
 import { computeAgeLimits } from './readingTimes';
+import { HOUR_MS } from '../../kernel/timeUnits';
 
 /** What a run deleted. */
 interface RemovalReport {

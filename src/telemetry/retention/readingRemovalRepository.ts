@@ -1,8 +1,9 @@
 import type { Db, PreparedStatement } from '../../database';
-import { HOUR_MS, toHour } from '../readings/hourSummary';
+import { toHour } from '../readings/hourSummary';
 import { BEFORE_ALL_POSITIONS, LATE_POSITIONS, POSITIONS_PER_MS } from '../readings/storedReading';
 import type { ReadingKey } from '../readings/readingQueryRepository';
 import type { RetentionDays } from './readingTimes';
+import { HOUR_MS } from '../../kernel/timeUnits';
 
 /** A series and the age of its rows. Times are Unix milliseconds; null if there are no such rows. */
 export interface AgingSeries extends RetentionDays {

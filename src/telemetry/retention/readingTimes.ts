@@ -1,4 +1,5 @@
 import { toHour } from '../readings/hourSummary';
+import { DAY_MS } from '../../kernel/timeUnits';
 
 /** The retention of an organization, in days. `downsampleAfterDays` is null if its readings are never downsampled. */
 export interface RetentionDays {
@@ -13,8 +14,6 @@ export interface AgeLimits {
   /** Numbers before this time are downsampled to hours, or will be soon; undefined without downsampling. */
   readonly downsampledBefore: number | undefined;
 }
-
-const DAY_MS = 86_400_000;
 
 /**
  * Returns the age limits at a time. They are rounded to full hours, so that the summary of an hour never contradicts
