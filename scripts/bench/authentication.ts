@@ -17,7 +17,7 @@ import { WhoAmIRequest } from '../../src/gen/organization_access_control/access_
 import { readAsset } from '../../src/kernel/assets';
 import { systemClock } from '../../src/kernel/clock';
 import { silentLogger } from '../../src/kernel/logger';
-import { bindPrincipal, requireScope } from '../../src/api/pipeline/admission';
+import { bindPrincipal, assertScope } from '../../src/api/pipeline/admission';
 import { Descriptors, type MethodDescriptor } from '../../src/api/descriptors/descriptors';
 import { ActiveCall } from '../../src/api/pipeline/activeCall';
 import { quantile } from './latencies';
@@ -62,7 +62,7 @@ async function benchAdmission(): Promise<void> {
         const authenticated = by.authenticate(key, peer);
         const principal = authenticated instanceof Promise ? await authenticated : authenticated;
         by.countCall(principal, peer);
-        requireScope(descriptor, principal);
+        assertScope(descriptor, principal);
         bindPrincipal(call, principal, [first.organization.id], false);
       };
     print(

@@ -1,12 +1,12 @@
 import { joinFirst } from '../kernel/truncate';
 
 /** The connections with secrets. */
-export interface SealedConnections {
+export interface EncryptedConnections {
   /** The number of connections with secrets. */
   readonly totalCount: number;
   /** The names of those that no key of the server can decrypt. */
   readonly undecryptableNames: readonly string[];
-  /** Whether the key that seals them is in the backup. */
+  /** Whether the key that encrypts them is in the backup. */
   readonly isKeyIncluded: boolean;
 }
 
@@ -15,7 +15,7 @@ const MAX_LISTED_NAMES = 3;
 /** Returns what the backup lacks, in complete sentences. `missing`: the paths of missing image files. */
 export function listWarnings(
   missing: readonly string[],
-  { totalCount, undecryptableNames, isKeyIncluded }: SealedConnections,
+  { totalCount, undecryptableNames, isKeyIncluded }: EncryptedConnections,
 ): readonly string[] {
   const warnings: string[] = [];
   if (missing.length > 0) {
@@ -29,7 +29,7 @@ export function listWarnings(
     );
   } else if (totalCount > 0 && !isKeyIncluded) {
     warnings.push(
-      `the secrets of ${totalCount} connections are sealed with a key from the configuration, which is not in the backup: store a copy of that key elsewhere`,
+      `the secrets of ${totalCount} connections are encrypted with a key from the configuration, which is not in the backup: store a copy of that key elsewhere`,
     );
   }
   return warnings;

@@ -13,7 +13,7 @@ import { getTempFolder } from './backupFiles';
 import { createBackupFolder, moveToFinalName, assertNameUnused, assertFreeSpace } from './backupFolder';
 import type { BackupRequest, BackupSource, BackupStep, BackupResult } from './backupRequest';
 import { copySmallFiles, splitByExistence, readKeyFiles, type SourceFile, describeSourceFile } from './backupSource';
-import { type SealedConnections, listWarnings } from './backupWarnings';
+import { type EncryptedConnections, listWarnings } from './backupWarnings';
 import { BACKUP_FORMAT, type BackupManifest, type BackupMember } from './manifest';
 import { packBackup } from './packBackup';
 import { unpackBackup } from './unpackBackup';
@@ -72,7 +72,12 @@ async function createAndVerify(
   const { signal, passphrase, onProgress = () => {} } = request;
   const createdAt = source.clock.now();
   onProgress('copy', 0, 1);
-  const { schema, mediaFiles, keys, sealed } = await snapshotDatabase(
+  const {
+    schema,
+    mediaFiles,
+    keys,
+    sealed: encrypted,
+  } = await snapshotDatabase(
     source.open,
     temp,
     async (db, newestMigration) => await readSnapshot(source, db, newestMigration),
@@ -111,7 +116,7 @@ async function createAndVerify(
   chownToParent(tempFile, request.folder);
   const file = moveToFinalName(tempFile, request, createdAt, installationId);
   syncFolder(dirname(file));
-  return { file, bytes: describeSourceFile('', file).bytes, manifest, warnings: listWarnings(missing, sealed) };
+  return { file, bytes: describeSourceFile('', file).bytes, manifest, warnings: listWarnings(missing, encrypted) };
 }
 
 /**
@@ -125,7 +130,7 @@ async function readSnapshot({ configuredKey, keyFile, hasOlderSchema, dataDir }:
   );
   const key = configuredKey ?? currentKey;
   const isKeyIncluded = key !== undefined && currentKey?.equals(key) === true;
-  const sealed: SealedConnections = hasOlderSchema
+  const encrypted: EncryptedConnections = hasOlderSchema
     ? { totalCount: 0, undecryptableNames: [], isKeyIncluded }
     : {
         // Without a key, the secrets of every connection count as lost.
@@ -133,7 +138,7 @@ async function readSnapshot({ configuredKey, keyFile, hasOlderSchema, dataDir }:
         undecryptableNames: await listConnectionsWithLostSecrets({ db }, key, nextKey),
         isKeyIncluded,
       };
-  return { schema, keys, mediaFiles: await listMediaFiles(db, dataDir), sealed };
+  return { schema, keys, mediaFiles: await listMediaFiles(db, dataDir), sealed: encrypted };
 }
 
 /**

@@ -195,7 +195,7 @@ describe.each(engines())('the audit trail on $name', (engine) => {
 
   it('records equal attempts of a minute once and then by their count, for each caller', async () => {
     const attempt = (overrides: Parameters<typeof findCall>[0] = {}, end = REFUSED): void =>
-      trail.note(findCall({ key: undefined, ...overrides }), end);
+      trail.recordAttempt(findCall({ key: undefined, ...overrides }), end);
     for (let i = 0; i < 100_000; i++) attempt();
     attempt({ peer: '192.0.2.8' });
     await trail.flush();
@@ -263,7 +263,7 @@ describe.each(engines())('the audit trail on $name', (engine) => {
     await trail.flush();
     expect(await rows()).toHaveLength(1000 + 4); // the limit of kinds left no space for the last one
     clock.advance(60_000);
-    trail.note(findCall({ requestId: 'later' }), REFUSED);
+    trail.recordAttempt(findCall({ requestId: 'later' }), REFUSED);
     await trail.flush();
     const countedEvents = (await rows())
       .slice(1004)
@@ -419,7 +419,7 @@ describe.each(engines())('the audit trail on $name', (engine) => {
     await knex.raw('alter table audit_pending rename to audit_away');
     await expect(trail.begin(findCall())).rejects.toThrow(/audit_pending/);
     trail.end(entry, DONE);
-    trail.note(findCall(), REFUSED);
+    trail.recordAttempt(findCall(), REFUSED);
     await expect(trail.flush()).rejects.toThrow(/audit_pending/);
     expect(log.of('audit.sealing_failed')).toHaveLength(1);
     await knex.raw('alter table audit_away rename to audit_pending');

@@ -167,8 +167,8 @@ describe.each(engines())('authentication on $name', (engine) => {
       expect(await from(peer)).toEqual(refused(peer));
     expect(await from(PEER)).toBe(id);
     const principal = await check(key);
-    fixture.authentication.requireAllowed(principal, PEER);
-    expect(() => fixture.authentication.requireAllowed(principal, '198.51.100.7')).toThrow(
+    fixture.authentication.assertAddressAllowed(principal, PEER);
+    expect(() => fixture.authentication.assertAddressAllowed(principal, '198.51.100.7')).toThrow(
       expect.objectContaining({ reason: 'address_not_allowed' }) as Error,
     );
     fixture.clock.advance(SECOND);

@@ -40,7 +40,7 @@ it.each([
   const auditor = {
     begin: async () => ({ id: 'change' }),
     end: (_intent: unknown, end: AuditedEnd) => void ends.push(end),
-    note: () => {},
+    recordAttempt: () => {},
   };
   const { createNormalizedKey } = SensorTemplateServiceService;
   const edge = await startEdge(

@@ -21,12 +21,14 @@ describe('call observers', () => {
   const begunIds: string[] = [];
   const observers: CallObserver[] = [
     {
-      began: ({ path, kind, isKnown, transport, requestId, traceparent }) => {
+      onCallStarted: ({ path, kind, isKnown, transport, requestId, traceparent }) => {
         begunIds.push(requestId);
-        return { ended: (end) => void observed.push({ path, kind, isKnown, transport, requestId, traceparent, end }) };
+        return {
+          onCallEnded: (end) => void observed.push({ path, kind, isKnown, transport, requestId, traceparent, end }),
+        };
       },
     },
-    { began: () => undefined }, // an observer that ignores the end must not affect the others
+    { onCallStarted: () => undefined }, // an observer that ignores the end must not affect the others
   ];
   let edge: TestEdge;
   let rest: RestServer;

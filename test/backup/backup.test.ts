@@ -215,7 +215,7 @@ describe.each(engines())('a backup on $name', ({ name, createDatabase }) => {
     ]);
     config = { ...config, secrets: { key: key.toString('base64'), keyFile: '' } };
     expect((await runBackup()).warnings).toEqual([
-      expect.stringMatching(/sealed with a key from the configuration, which is not in the backup/),
+      expect.stringMatching(/encrypted with a key from the configuration, which is not in the backup/),
     ]);
     config = { ...config, secrets: { key: '', keyFile: '' } };
     write('secrets.key', key.toString('base64'));

@@ -135,7 +135,7 @@ it('do not affect callers if the collector is missing: it is logged once, and a 
   const traces = new Tracing({ endpoint: `http://127.0.0.1:${port}/v1/traces`, samplePercent: 100, version: '1', log });
   for (let n = 0; n < 1100; n += 1)
     traces.calls
-      .began({
+      .onCallStarted({
         path: '/a.B/C',
         kind: 'unary',
         isKnown: true,
@@ -143,7 +143,7 @@ it('do not affect callers if the collector is missing: it is logged once, and a 
         requestId: String(n),
         traceparent: undefined,
       })
-      ?.ended({ code: 'OK', reason: undefined, http: undefined });
+      ?.onCallEnded({ code: 'OK', reason: undefined, http: undefined });
   await traces.stop();
   expect(log.lines.filter(({ event }) => event === 'traces.export_failed').length).toBeLessThanOrEqual(1);
 });

@@ -99,7 +99,7 @@ export class FakeAuthenticator implements Authenticator {
       throw new DomainError('exhausted', 'rate_limited', 'too many calls; wait a little', { retryAfterMs: 1500 });
   }
 
-  requireAllowed(principal: Principal, peer: string): void {
+  assertAddressAllowed(principal: Principal, peer: string): void {
     const { allowedAddresses } = this.keys.get(principal.keyId) ?? principal;
     if (allowedAddresses.length > 0 && !allowedAddresses.includes(peer))
       throw new DomainError('permission_denied', 'address_not_allowed', 'use the key from elsewhere');
@@ -112,7 +112,7 @@ export class FakeAuthenticator implements Authenticator {
     if (end) throw end;
     const found = this.keys.get(key);
     if (!found) throw new DomainError('unauthenticated', 'api_key_invalid', 'the key is not one of this server');
-    this.requireAllowed(found, peer);
+    this.assertAddressAllowed(found, peer);
     return found;
   }
 }

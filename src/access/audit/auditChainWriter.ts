@@ -103,7 +103,7 @@ export class AuditChainWriter {
    * Returns the number of events that were appended, that are waiting, and that were lost because too many were
    * waiting.
    */
-  getFigures(): { readonly appended: number; readonly waiting: number; readonly lost: number } {
+  getStats(): { readonly appended: number; readonly waiting: number; readonly lost: number } {
     return { appended: this.appendedCount, waiting: this.waitingEvents.length, lost: this.totalLost };
   }
 

@@ -32,7 +32,7 @@ interface CallDetails {
   readonly resource: string;
   readonly fields: readonly string[];
   /** The call changes the installation, so the event belongs to no organization's chain. */
-  readonly ofInstallation?: boolean;
+  readonly isInstallationWide?: boolean;
 }
 
 /** How a call ended. */
@@ -128,7 +128,7 @@ export class AuditLog {
    * Records a call that was refused before it started, or a stream that was opened; the event is appended soon after.
    * Many equal calls become one event with a count.
    */
-  note(call: CallDetails, end: CallEnd): void {
+  recordAttempt(call: CallDetails, end: CallEnd): void {
     const event = createCallEvent(this.createSubject(call), end);
     if (this.attemptLimiter.countAttempt(event, this.deps.clock.monotonic())) this.writer.addEvent(event);
   }
@@ -150,8 +150,8 @@ export class AuditLog {
   /**
    * Returns the numbers of events since the server started: appended, waiting, and lost because too many were waiting.
    */
-  getFigures(): { readonly appended: number; readonly waiting: number; readonly lost: number } {
-    return this.writer.getFigures();
+  getStats(): { readonly appended: number; readonly waiting: number; readonly lost: number } {
+    return this.writer.getStats();
   }
 
   /** Resolves when all recorded outcomes are appended. Rejects with the error of the database. */
@@ -228,9 +228,9 @@ export class AuditLog {
     keyPrefix,
     resource,
     fields,
-    ofInstallation,
+    isInstallationWide,
   }: CallDetails): AuditSubject {
-    const chain = ofInstallation ? INSTALLATION_CHAIN : (key?.organizationId ?? INSTALLATION_CHAIN);
+    const chain = isInstallationWide ? INSTALLATION_CHAIN : (key?.organizationId ?? INSTALLATION_CHAIN);
     return {
       id: newId(),
       chain,

@@ -92,7 +92,7 @@ export class ApiKeyAuthenticator {
   }
 
   /** Throws address_not_allowed if the key may not be used from the address. */
-  requireAllowed(principal: Principal, peer: string): void {
+  assertAddressAllowed(principal: Principal, peer: string): void {
     const isAllowedAddress =
       this.cache.findByPrincipal(principal)?.isAllowedAddress ?? compileAddressCheck(principal.allowedAddresses);
     if (!isAllowedAddress(peer)) throw addressNotAllowed(principal, peer);

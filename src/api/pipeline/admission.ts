@@ -5,7 +5,7 @@ import type { MethodDescriptor } from '../descriptors/descriptors';
 import type { ActiveCall } from './activeCall';
 
 /** Throws insufficient_scope, admin_key_required unless the key may call the method. */
-export function requireScope(descriptor: MethodDescriptor, principal: Principal): void {
+export function assertScope(descriptor: MethodDescriptor, principal: Principal): void {
   if (descriptor.scope !== 'any' && !principal.scopes.has(descriptor.scope))
     throw insufficientScope(
       descriptor,

@@ -17,7 +17,7 @@ export function toAuditedCall(call: ActiveCall, descriptor: MethodDescriptor, re
   const key = principal ?? rejectedKey;
   // A method for admin keys concerns the whole installation. An attempt with another key is recorded for the
   // organization of that key.
-  const ofInstallation = descriptor.adminOnly && key?.isAdmin === true;
+  const isInstallationWide = descriptor.adminOnly && key?.isAdmin === true;
   return {
     method: path,
     requestId,
@@ -26,7 +26,7 @@ export function toAuditedCall(call: ActiveCall, descriptor: MethodDescriptor, re
     keyPrefix,
     resource: getResource(descriptor, request),
     fields: listFields(descriptor, request),
-    ofInstallation,
+    isInstallationWide,
   };
 }
 

@@ -16,7 +16,7 @@ export interface AuditedCall {
   /** The names of the fields that the request sets. */
   readonly fields: readonly string[];
   /** The call concerns the installation, not the organization of the key. Only admin keys may make such calls. */
-  readonly ofInstallation: boolean;
+  readonly isInstallationWide: boolean;
 }
 
 /** The outcome of an audited call. */
@@ -44,5 +44,5 @@ export interface Auditor {
   /** Records the outcome of a change. It is written in the background. */
   end(entry: PendingAuditEntry, result: AuditedEnd): void;
   /** Records a call that was refused before it began, or a stream that was opened. It is written in the background. */
-  note(call: AuditedCall, result: AuditedEnd): void;
+  recordAttempt(call: AuditedCall, result: AuditedEnd): void;
 }

@@ -16,5 +16,5 @@ export interface Authenticator {
    */
   recheck(principal: Principal): Promise<Principal>;
   /** Throws address_not_allowed if the key may not be used from the address. */
-  requireAllowed(principal: Principal, peer: string): void;
+  assertAddressAllowed(principal: Principal, peer: string): void;
 }

@@ -33,17 +33,21 @@ export class CallAuditor {
   }
 
   /** Records the opening of a stream of requests that may change something. */
-  noteOpenedStream({ method, context }: ServerCall): void {
+  recordOpenedStream({ method, context }: ServerCall): void {
     if (method.descriptor.changes)
-      this.auditor?.note(toAuditedCall(context, method.descriptor), { outcome: 'succeeded', reason: '', resource: '' });
+      this.auditor?.recordAttempt(toAuditedCall(context, method.descriptor), {
+        outcome: 'succeeded',
+        reason: '',
+        resource: '',
+      });
   }
 
   /** Records a call that was rejected before its handler began, if `isAudited` applies to it. */
-  noteRejected({ method, context }: ServerCall, { code, reason }: CallOutcome): void {
+  recordRejected({ method, context }: ServerCall, { code, reason }: CallOutcome): void {
     if (!this.auditor || reason === undefined || context.auditEntry || !isAudited(method.descriptor, code, reason))
       return;
     const resource = getResource(method.descriptor, context.request ?? context.pathParameters);
-    this.auditor.note(toAuditedCall(context, method.descriptor, context.request), {
+    this.auditor.recordAttempt(toAuditedCall(context, method.descriptor, context.request), {
       outcome: getFailureOutcome(code),
       reason,
       resource,

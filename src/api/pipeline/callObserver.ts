@@ -28,12 +28,12 @@ export interface CallEnd {
 /** Receives the end of one call. */
 export interface CallEndListener {
   /** Called once, synchronously. It must be fast and must not throw. */
-  ended(end: CallEnd): void;
+  onCallEnded(end: CallEnd): void;
   /**
    * Runs the work of a call with one request message in the listener's context, for example a trace span. If absent,
    * the work runs directly.
    */
-  inside?(work: () => void): void;
+  runInContext?(work: () => void): void;
 }
 
 /** Observes calls. The composition root (server) passes the observers in. */
@@ -42,24 +42,26 @@ export interface CallObserver {
    * Called synchronously when the headers of a call have arrived, before any check. It must be fast and must not throw.
    * Returns a listener for the end of the call; undefined if the observer does not need it.
    */
-  began(call: ObservedCall): CallEndListener | undefined;
+  onCallStarted(call: ObservedCall): CallEndListener | undefined;
 }
 
 /**
  * Combines observers into one; undefined if there are none, so that unobserved calls have no overhead. The listeners of
- * all observers receive the end of a call; its work runs inside the first listener that has `inside`.
+ * all observers receive the end of a call; its work runs in the context of the first listener that has `runInContext`.
  */
 export function combineObservers(observers: readonly CallObserver[]): CallObserver | undefined {
   const [first, ...furtherObservers] = observers;
   if (!first || furtherObservers.length === 0) return first;
   return {
-    began: (call) => {
-      const listeners = observers.map((observer) => observer.began(call)).filter((listener) => listener !== undefined);
+    onCallStarted: (call) => {
+      const listeners = observers
+        .map((observer) => observer.onCallStarted(call))
+        .filter((listener) => listener !== undefined);
       if (listeners.length === 0) return undefined;
-      const tracer = listeners.find((listener) => 'inside' in listener); // only traces have it, so there is one at most
+      const tracer = listeners.find((listener) => 'runInContext' in listener); // only traces have it, so there is one at most
       return {
-        ended: (end) => listeners.forEach((listener) => listener.ended(end)),
-        ...(tracer && { inside: (work) => tracer.inside?.(work) }),
+        onCallEnded: (end) => listeners.forEach((listener) => listener.onCallEnded(end)),
+        ...(tracer && { runInContext: (work) => tracer.runInContext?.(work) }),
       };
     },
   };

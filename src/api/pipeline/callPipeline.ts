@@ -4,7 +4,7 @@ import type { Violation } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import type { Principal } from '../../kernel/principal';
 import { shuttingDown } from './activeCall';
-import { bindPrincipal, requireScope } from './admission';
+import { bindPrincipal, assertScope } from './admission';
 import type { Auditor } from './auditor';
 import type { Authenticator } from './authenticator';
 import { CallAuditor } from './callAuditor';
@@ -86,7 +86,7 @@ export class CallPipeline {
   async admit(call: ServerCall): Promise<void> {
     const { context, method } = call;
     this.calls.add(call);
-    context.endListener = this.observer?.began(new ObservedCallView(call));
+    context.endListener = this.observer?.onCallStarted(new ObservedCallView(call));
     try {
       call.checkHeaders();
       if (this.calls.isDraining && !isGrpcHealthCheck(call)) throw shuttingDown();
@@ -94,12 +94,12 @@ export class CallPipeline {
         const authenticated = this.authenticator.authenticate(call.apiKey, context.peer);
         const principal = authenticated instanceof Promise ? await authenticated : authenticated;
         this.authenticator.countCall(principal, context.peer);
-        requireScope(method.descriptor, principal);
+        assertScope(method.descriptor, principal);
         if (call.isFinished) return;
         bindPrincipal(context, principal, call.listOrganizations(), !method.isUnary);
       }
       if (!method.isUnary) this.calls.keyWatch.watchStream(call);
-      if (method.descriptor.kind === 'bidi_streaming') this.auditor.noteOpenedStream(call);
+      if (method.descriptor.kind === 'bidi_streaming') this.auditor.recordOpenedStream(call);
       call.startReading();
     } catch (error) {
       call.fail(error);
@@ -113,7 +113,7 @@ export class CallPipeline {
   process(call: ServerCall, request: unknown, decodeViolations: readonly Violation[] = []): void {
     const { endListener } = call.context;
     const work = (): void => void this.processRequest(call, request, decodeViolations);
-    if (endListener?.inside) endListener.inside(work);
+    if (endListener?.runInContext) endListener.runInContext(work);
     else work();
   }
 
@@ -189,7 +189,7 @@ export class CallPipeline {
     const isLate = this.clock.monotonic() - context.startedAt >= KEY_RECHECK_AGE_MS;
     if (!isLate || !method.isUnary || method.descriptor.scope === 'none') return undefined;
     const apply = (principal: Principal): void => {
-      requireScope(method.descriptor, principal);
+      assertScope(method.descriptor, principal);
       context.principal = principal;
     };
     const authenticated = this.authenticator.authenticate(call.apiKey, context.peer);
@@ -202,9 +202,9 @@ export class CallPipeline {
   onEnd(call: ServerCall, end: CallOutcome): void {
     const { context } = call;
     this.calls.remove(call);
-    this.auditor.noteRejected(call, end);
+    this.auditor.recordRejected(call, end);
     const durationMs = this.clock.monotonic() - context.startedAt;
-    context.endListener?.ended({ ...end, code: status[end.code], durationMs });
+    context.endListener?.onCallEnded({ ...end, code: status[end.code], durationMs });
     logEnd(call, { ...end, durationMs }, this.accessLog);
   }
 }

@@ -3,7 +3,7 @@ import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
 import { apiKeyExpired, ApiKeyRejectedError, type Principal } from '../../kernel/principal';
 import { isScopeWithin, type ResourceScope } from '../../kernel/resourceScope';
-import { requireScope } from './admission';
+import { assertScope } from './admission';
 import type { Authenticator } from './authenticator';
 import type { ServerCall } from './serverCall';
 
@@ -145,8 +145,8 @@ export class KeyWatch {
    * everything that they allowed when the stream was opened.
    */
   private assertAllowed({ method, context }: ServerCall, principal: Principal, isScopeStillAllowed: boolean): void {
-    this.options.authenticator.requireAllowed(principal, context.peer);
-    requireScope(method.descriptor, principal);
+    this.options.authenticator.assertAddressAllowed(principal, context.peer);
+    assertScope(method.descriptor, principal);
     if (!isScopeStillAllowed) {
       throw new ApiKeyRejectedError(
         principal,

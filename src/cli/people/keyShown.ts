@@ -71,6 +71,6 @@ function formatRestrictions({ deviceIds, connectionIds, commandIds }: KeyRestric
   return only.length === 0 ? [] : [`only ${only.join(', ')}`];
 }
 
-function formatCount(count: number, thing: string): string {
-  return count === 0 ? '' : `${count} ${thing}${count === 1 ? '' : 's'}`;
+function formatCount(count: number, noun: string): string {
+  return count === 0 ? '' : `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

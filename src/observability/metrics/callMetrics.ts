@@ -32,7 +32,7 @@ export class CallMetrics {
   /**
    * A call started; the returned observer is notified of its end. Only the first call of a method allocates anything.
    */
-  began({ path, kind, isKnown, transport }: StartedCall): MethodCounts {
+  onCallStarted({ path, kind, isKnown, transport }: StartedCall): MethodCounts {
     const countedPath = isKnown ? path : UNKNOWN_METHOD;
     const counts = (this.countsByPath.get(countedPath) ?? this.addMethod(countedPath, kind))[transport];
     counts.openCount += 1;
@@ -99,7 +99,7 @@ class MethodCounts {
   ) {}
 
   /** Counts a completed call. */
-  ended({ code, durationMs }: CompletedCall): void {
+  onCallEnded({ code, durationMs }: CompletedCall): void {
     this.openCount -= 1;
     this.codes.add(code);
     this.durations.add(durationMs);

@@ -8,7 +8,7 @@ import { counter, gauge, histogram, plainCounter, type MetricFamily } from './me
 export interface WorkSource {
   readonly sandbox: Pick<Sandbox, 'counts' | 'getLoad'>;
   readonly media: Pick<MediaService, 'counts' | 'queueLength'>;
-  readonly auditLog: Pick<AuditLog, 'getFigures'>;
+  readonly auditLog: Pick<AuditLog, 'getStats'>;
   /** Log lines with level warn or error. */
   readonly logLines: Pick<Counter, 'entries'>;
 }
@@ -52,17 +52,13 @@ export function createWorkFamilies({ sandbox, media, auditLog, logLines }: WorkS
     plainCounter(
       'plantroom_audit_events_total',
       'Events sealed into the audit trail.',
-      () => auditLog.getFigures().appended,
+      () => auditLog.getStats().appended,
     ),
-    gauge(
-      'plantroom_audit_events_pending',
-      'Audit events that are not sealed yet.',
-      () => auditLog.getFigures().waiting,
-    ),
+    gauge('plantroom_audit_events_pending', 'Audit events that are not sealed yet.', () => auditLog.getStats().waiting),
     plainCounter(
       'plantroom_audit_events_lost_total',
       'Audit events lost because the queue was full.',
-      () => auditLog.getFigures().lost,
+      () => auditLog.getStats().lost,
     ),
     counter(
       'plantroom_log_messages_total',

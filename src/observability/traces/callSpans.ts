@@ -37,7 +37,7 @@ export class CallSpans {
   ) {}
 
   /** A call started, in the caller's trace if there is one; undefined: it is not traced. */
-  began({ path, kind, isKnown, transport, requestId, traceparent }: TracedCall): CallSpan | undefined {
+  onCallStarted({ path, kind, isKnown, transport, requestId, traceparent }: TracedCall): CallSpan | undefined {
     const parent = parseTraceParent(traceparent);
     const [service = '', method = ''] = path.slice(1).split('/');
     const name = isKnown ? path.slice(1) : 'unknown';
@@ -67,13 +67,13 @@ class CallSpan {
   ) {}
 
   /** Runs the work so that database transactions and scripts appear below this span. */
-  inside(work: () => void): void {
+  runInContext(work: () => void): void {
     if (this.activeSpan) this.activeSpan.runWithin(this.span, work);
     else work();
   }
 
   /** Records the outcome and ends the span. Only errors of the server mark the span as failed. */
-  ended({ code, reason, http }: TracedCallEnd): void {
+  onCallEnded({ code, reason, http }: TracedCallEnd): void {
     this.span.setAttribute('rpc.response.status_code', code);
     if (http !== undefined) this.span.setAttribute('http.response.status_code', http);
     if (reason !== undefined) this.span.setAttribute('error.type', reason);

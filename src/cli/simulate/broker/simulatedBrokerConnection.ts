@@ -68,7 +68,7 @@ export class SimulatedBrokerConnection {
    */
   async run(signal: AbortSignal): Promise<void> {
     for (let earlierFailures = 0; !signal.aborted; earlierFailures += 1) {
-      const { wasUp, error } = await this.runConnection(signal);
+      const { wasConnected, error } = await this.runConnection(signal);
       if (signal.aborted) return;
       const code = getCode(error);
       if (PERMANENT_REJECTIONS.has(code))
@@ -77,8 +77,8 @@ export class SimulatedBrokerConnection {
           'connection_refused',
           `the broker rejected the simulation: ${error?.message}; check --user, --password and the permissions at the broker`,
         );
-      if (wasUp) earlierFailures = 0; // losing a working connection counts as the first failure
-      const isVersionChanged = this.fallBackToOlderVersion(wasUp, error);
+      if (wasConnected) earlierFailures = 0; // losing a working connection counts as the first failure
+      const isVersionChanged = this.fallBackToOlderVersion(wasConnected, error);
       await this.pause(isVersionChanged ? 0 : this.times.backoffMs(earlierFailures), error, signal);
     }
   }
@@ -95,8 +95,8 @@ export class SimulatedBrokerConnection {
    * Uses MQTT 3.1.1 from the next attempt on if the broker seems not to support MQTT 5; returns whether it does so.
    * Some MQTT 3.1.1 brokers report the unsupported version, others just close the connection.
    */
-  private fallBackToOlderVersion(wasUp: boolean, error: Error | undefined): boolean {
-    if (this.version === 4 || wasUp || (error && !UNSUPPORTED_VERSION.has(getCode(error)))) return false;
+  private fallBackToOlderVersion(wasConnected: boolean, error: Error | undefined): boolean {
+    if (this.version === 4 || wasConnected || (error && !UNSUPPORTED_VERSION.has(getCode(error)))) return false;
     this.version = 4;
     return true;
   }
@@ -112,10 +112,10 @@ export class SimulatedBrokerConnection {
   }
 
   /**
-   * Opens a connection, subscribes, and resolves when it is closed: `wasUp` if it was subscribed, `error` if it failed.
-   * The MQTT library does not reconnect, because `run` does.
+   * Opens a connection, subscribes, and resolves when it is closed: `wasConnected` if it was subscribed, `error` if it
+   * failed. The MQTT library does not reconnect, because `run` does.
    */
-  private async runConnection(signal: AbortSignal): Promise<{ wasUp: boolean; error: Error | undefined }> {
+  private async runConnection(signal: AbortSignal): Promise<{ wasConnected: boolean; error: Error | undefined }> {
     const { url, username, password, ca, certificate, privateKey } = this.target;
     const credentials = {
       ...(username !== undefined && { username }),
@@ -133,7 +133,7 @@ export class SimulatedBrokerConnection {
       resubscribe: false,
       queueQoSZero: false,
     });
-    let wasUp = false;
+    let wasConnected = false;
     let error: Error | undefined;
     client.on('error', (failure: Error) => (error = failure));
     client.on('message', (topic, payload, packet) =>
@@ -151,7 +151,7 @@ export class SimulatedBrokerConnection {
           client.end(true);
           return;
         }
-        wasUp = true;
+        wasConnected = true;
         this.client = client;
         this.onEvent({
           event: 'broker.connected',
@@ -167,7 +167,7 @@ export class SimulatedBrokerConnection {
     signal.removeEventListener('abort', close);
     this.client = undefined;
     client.end(true);
-    return { wasUp, error };
+    return { wasConnected, error };
   }
 }
 
