@@ -54,7 +54,8 @@ async function tryBackup(
   try {
     return await createAndVerify(source, request, temp);
   } catch (error) {
-    const isSizeChanged = formatMessage(error) === 'Size mismatch'; // the message of the tar library for a file that changed
+    // The message of the tar library for a file that changed.
+    const isSizeChanged = formatMessage(error) === 'Size mismatch';
     if (getCode(error) === 'ENOENT' || isSizeChanged) return undefined;
     throw error;
   }
@@ -124,7 +125,8 @@ async function createAndVerify(
  * decrypt.
  */
 async function readSnapshot({ configuredKey, keyFile, hasOlderSchema, dataDir }: BackupSource, db: Db, schema: string) {
-  const keys = readKeyFiles(keyFile); // after the database was copied: a key is on disk before the first secret that needs it
+  // After the database was copied: a key is on disk before the first secret that needs it.
+  const keys = readKeyFiles(keyFile);
   const [currentKey, nextKey] = (['secrets.key', 'secrets.key.next'] as const).map((path) =>
     parseSecretKey(keys.find((file) => file.path === path)?.content.toString('latin1') ?? ''),
   );

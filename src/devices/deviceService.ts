@@ -126,7 +126,8 @@ export class DeviceService {
     ];
     const after = this.options.cursors.decode<CreatedPosition>(listKey, query.pageToken, 'pageToken');
     const size = getPageSize(query.limit);
-    const slice = { after, offset: query.offset ?? 0, limit: size + 1 }; // one extra row shows whether there is a next page
+    // One extra row shows whether there is a next page.
+    const slice = { after, offset: query.offset ?? 0, limit: size + 1 };
     const filter = { foldedSearch: normalizeForSearch(query.search), lastSeenBefore };
     const rows = await lists.list(organizationId, filter, slice);
     const page = getPage(rows, size, ({ createdAt, id }) => ({ createdAt, id }));

@@ -148,7 +148,8 @@ class NodeConverter {
       const name = this.convertKey(key);
       const inner = this.convert(value, depth + 1);
       if (name === '<<') {
-        mergedEntries.push(listMergedEntries(inner)); // not spread: a hostile value has more entries than a call can have arguments
+        // Not spread: a hostile value has more entries than a call can have arguments.
+        mergedEntries.push(listMergedEntries(inner));
       } else if (keys.has(name)) {
         throw new ExpansionError(
           `has the key ${JSON.stringify(name)} twice in one object (${this.formatNodeLocation(key)})`,

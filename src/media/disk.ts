@@ -43,7 +43,8 @@ export class Disk {
         await mapDiskFullError(this.fs.rename(from, to));
         return;
       } catch (error) {
-        if (getErrorCode(error) !== 'ENOENT' || retriesLeft === 0) throw error; // another process just removed the folder because it was empty
+        // ENOENT: another process just removed the folder, because it was empty.
+        if (getErrorCode(error) !== 'ENOENT' || retriesLeft === 0) throw error;
       }
     }
   }

@@ -104,7 +104,8 @@ export class MediaGarbageCollector {
         ({ deviceCount, unusedSince }) => deviceCount === 0 && unusedSince !== undefined && unusedSince <= unusedBefore,
       );
     } catch (error) {
-      log.warn({ err: error, media_id: id }, 'media.cleanup_failed'); // deleted concurrently, for example; the others continue
+      // Deleted concurrently, for example; the others continue.
+      log.warn({ err: error, media_id: id }, 'media.cleanup_failed');
     }
   }
 

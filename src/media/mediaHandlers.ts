@@ -92,7 +92,8 @@ function createDownloadHandler(
       ]);
     return toHttpContent(await openContent(request, context));
   };
-  return Object.assign(streamChunks, { content: openHttpContent }); // gRPC calls the function, HTTP its property `content`
+  // gRPC calls the function, HTTP its property `content`.
+  return Object.assign(streamChunks, { content: openHttpContent });
 }
 
 function variantFromMessage(variant: MediaVariant): Variant {

@@ -55,7 +55,8 @@ export class MediaLinks {
     const signature = Buffer.from(query.get('signature') ?? '');
     const expected = Buffer.from(this.sign(organizationId, id, variant, expires));
     if (signature.length !== expected.length || !timingSafeEqual(signature, expected)) return undefined;
-    return this.clock.now() < Number(expires) * 1000 ? { organizationId, id, variant: variant as Variant } : undefined; // the signature covers the variant, so it is valid
+    // The signature covers the variant, so it is valid.
+    return this.clock.now() < Number(expires) * 1000 ? { organizationId, id, variant: variant as Variant } : undefined;
   }
 
   /** Signs everything that a link contains, so that no part of it can be changed. */

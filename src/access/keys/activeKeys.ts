@@ -32,7 +32,8 @@ export class ActiveKeys {
       for (const key of await apiKeys.list(organizationId)) {
         if (key.revokedAt !== undefined || (key.expiresAt ?? Infinity) <= this.deps.clock.now()) continue;
         const knownKey = await knownKeys.find(organizationId, key.id);
-        if (!knownKey || knownKey.isOrphaned) continue; // the key, its owner's membership or its organization no longer exists
+        // The key, its owner's membership or its organization no longer exists.
+        if (!knownKey || knownKey.isOrphaned) continue;
         activeKeys.push({
           ...key,
           organizationName,

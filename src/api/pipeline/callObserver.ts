@@ -58,7 +58,8 @@ export function combineObservers(observers: readonly CallObserver[]): CallObserv
         .map((observer) => observer.onCallStarted(call))
         .filter((listener) => listener !== undefined);
       if (listeners.length === 0) return undefined;
-      const tracer = listeners.find((listener) => 'runInContext' in listener); // only traces have it, so there is one at most
+      // Only traces have it, so there is one at most.
+      const tracer = listeners.find((listener) => 'runInContext' in listener);
       return {
         onCallEnded: (end) => listeners.forEach((listener) => listener.onCallEnded(end)),
         ...(tracer && { runInContext: (work) => tracer.runInContext?.(work) }),

@@ -69,7 +69,8 @@ function swapDatabases(dataDir: string): string {
   if (existsSync(prepared)) {
     // Files of the old database that are not needed any more: the index of its log, and the marker of openMarker.ts.
     for (const suffix of ['-shm', '.open']) rmSync(file + suffix, { force: true });
-    for (const suffix of ['-wal', '']) if (existsSync(file + suffix)) renameSync(file + suffix, old + suffix); // the log must be moved too: SQLite would apply it to the other database
+    // The log must be moved too: SQLite would apply it to the other database.
+    for (const suffix of ['-wal', '']) if (existsSync(file + suffix)) renameSync(file + suffix, old + suffix);
     syncFolder(dataDir);
     renameSync(prepared, file);
     syncFolder(dataDir);

@@ -81,7 +81,8 @@ export class ProfilesReport {
   /** Returns the totals overall and per vendor (by id), and the failures in the order of the examples. */
   getResult(): { sums: { all: Totals; vendors: VendorTotals[] }; failures: ExampleFailure[] } {
     const getSortKey = ({ vendor, source }: VendorTotals): string => `${vendor} ${source}`;
-    const vendors = [...this.totalsByVendor.values()].toSorted((a, b) => (getSortKey(a) < getSortKey(b) ? -1 : 1)); // SQLite and PostgreSQL sort text differently
+    // Sorted here, because SQLite and PostgreSQL sort text differently.
+    const vendors = [...this.totalsByVendor.values()].toSorted((a, b) => (getSortKey(a) < getSortKey(b) ? -1 : 1));
     const all = { ...NO_TOTALS };
     for (const counter of Object.keys(NO_TOTALS) as (keyof Totals)[])
       all[counter] = vendors.reduce((sum, vendor) => sum + vendor[counter], 0);

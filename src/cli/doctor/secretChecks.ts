@@ -71,7 +71,8 @@ async function checkStoredSecrets(
       async (database) => await listConnectionsWithLostSecrets(database, key, nextKey),
     );
   } catch {
-    return undefined; // The database cannot be opened, or its schema is too old for secrets: its own check reports that.
+    // The database cannot be opened, or its schema is too old for secrets: its own check reports that.
+    return undefined;
   }
   if (names.length === 0) return undefined;
   const more = names.length > MAX_LISTED_NAMES ? ` and ${names.length - MAX_LISTED_NAMES} more` : '';

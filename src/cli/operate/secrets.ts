@@ -57,9 +57,11 @@ async function runRotate(flags: RotateFlags): Promise<void> {
   const dataLock = await loadDatabase().lockDataFolder(config.data.dir);
   let backupLock: ReturnType<typeof app.acquireBackupLock> | undefined;
   try {
-    backupLock = loadServer().acquireBackupLock(config.data.dir); // a backup must not contain secrets that one key encrypted and the file of the other key
+    // A backup must not contain secrets that one key encrypted and the file of the other key.
+    backupLock = loadServer().acquireBackupLock(config.data.dir);
     const rotated = await withAdminContext(flags, async (admin) => {
-      if (config.database.url !== '') await admin.database.acquireOwnership(() => {}); // a server with another data folder may use this database
+      // A server with another data folder may use this database.
+      if (config.database.url !== '') await admin.database.acquireOwnership(() => {});
       const options = {
         ...config.secrets,
         dataDir: config.data.dir,

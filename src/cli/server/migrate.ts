@@ -51,7 +51,8 @@ async function runMigrate(flags: MigrateFlags): Promise<void> {
   try {
     const database = await openDatabase(getOptions(config));
     try {
-      if (config.database.url !== '') await database.acquireOwnership(() => {}); // a server with another data folder may use this database
+      // A server with another data folder may use this database.
+      if (config.database.url !== '') await database.acquireOwnership(() => {});
       const { applied, copy } = await database.migrate(flags.backup);
       const { schema, engine, location } = await database.describe();
       showRecord({ schema, applied, copy: copy ?? null, engine, location }, flags);

@@ -56,7 +56,8 @@ export async function runServe(flags: ServeFlags): Promise<void> {
   } finally {
     signals.remove();
     flush();
-    setTimeout(() => process.exit(), LINGER_MS).unref(); // a client that hangs does not close its connection, which would keep the process alive
+    // The connection of a client that hangs would keep the process alive.
+    setTimeout(() => process.exit(), LINGER_MS).unref();
   }
 }
 

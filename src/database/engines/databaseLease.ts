@@ -94,7 +94,8 @@ export class DatabaseLease {
    */
   get sessionSql(): string {
     const leaseCheckSql = `select exists (select 1 from leases where ${LEASE_CONDITION} and epoch = ${this.epoch}) as is_held`;
-    return `set application_name = '${this.name}'; ${leaseCheckSql}`; // in this order: a successor searches for the name after it took over
+    // In this order: a successor searches for the name after it took over.
+    return `set application_name = '${this.name}'; ${leaseCheckSql}`;
   }
 
   /** Releases the lease, so that the next server does not wait for its expiry. Never throws. */

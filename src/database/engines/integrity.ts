@@ -93,7 +93,8 @@ async function checkBeforeStart({
   try {
     report = checkIntegrity(connection);
   } catch (err) {
-    log.warn({ err }, 'database.integrity_check_failed'); // another process uses the file, or there is no memory: that is not corruption
+    // Another process uses the file, or there is no memory: that is not corruption.
+    log.warn({ err }, 'database.integrity_check_failed');
     return;
   }
   if (report.errors.length > 0) throw databaseCorrupt(file, report.errors.join('; '));

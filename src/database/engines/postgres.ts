@@ -41,7 +41,8 @@ export const postgres: Dialect = {
 
 /** Adds a `like` condition in which the characters with a meaning in patterns are escaped. */
 function whereNameContains<Q extends Knex.QueryBuilder>(query: Q, normalizedText: string): Q {
-  if (normalizedText.includes('\0')) return query.whereRaw('1 = 0') as Q; // names never contain one, and PostgreSQL rejects it
+  // Names never contain NUL, and PostgreSQL rejects it.
+  if (normalizedText.includes('\0')) return query.whereRaw('1 = 0') as Q;
   const literal = normalizedText.replaceAll(/[\\%_]/g, String.raw`\$&`);
   return query.whereRaw('d.name_folded like ?', [`%${literal}%`]) as Q;
 }

@@ -129,7 +129,8 @@ export class PostgresEngine implements Engine {
     const intendedRollback = new Error('rolled back as intended');
     try {
       await this.knex.transaction(async (transaction) => {
-        await transaction.raw(`set local lock_timeout = '${DRY_RUN_LOCK_TIMEOUT_MS}ms'`); // otherwise a server that waits for its tables would wait for this
+        // Otherwise a server that waits for its tables would wait for the dry run.
+        await transaction.raw(`set local lock_timeout = '${DRY_RUN_LOCK_TIMEOUT_MS}ms'`);
         await transaction.raw('select pg_advisory_xact_lock(?)', [MIGRATION_LOCK]);
         await work(transaction, () => {});
         throw intendedRollback;

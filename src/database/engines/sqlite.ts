@@ -3,7 +3,8 @@ import { getCode, formatMessage } from '../translate';
 import { formatPairs, type Dialect } from './dialect';
 
 const UNIQUE_CODES = new Set(['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY', 'SQLITE_CONSTRAINT_ROWID']);
-const UNAVAILABLE_CODE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL|CORRUPT_VTAB)/; // the last one: the name index, which is rebuilt immediately
+// CORRUPT_VTAB: the name index, which is rebuilt immediately.
+const UNAVAILABLE_CODE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL|CORRUPT_VTAB)/;
 // Reported only as text: the program is shutting down.
 const CLOSED_MESSAGE = /connection is not open$/;
 

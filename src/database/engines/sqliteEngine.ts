@@ -197,7 +197,8 @@ export class SqliteEngine implements Engine {
     if (this.isOwner) removeOpenMarker(file);
     this.reader.close();
     this.writer?.close(); // last, so that it can checkpoint the write-ahead log into the file
-    if (this.writer && isLogLost(file)) removeOpenMarker(file); // a command after a server was killed: the log is in the file now
+    // A command after a server was killed: the log is in the file now.
+    if (this.writer && isLogLost(file)) removeOpenMarker(file);
   }
 
   /** Runs a reading statement on the reader, and any other one in a transaction of its own. */
@@ -229,7 +230,8 @@ export class SqliteEngine implements Engine {
     try {
       writeMarker(file, { found: message, at: new Date(clock.now()).toISOString() });
     } catch (err) {
-      log.error({ err }, 'database.corruption_not_marked'); // the disk accepts no writes: the next start has to find the corruption itself
+      // The disk accepts no writes: the next start has to find the corruption itself.
+      log.error({ err }, 'database.corruption_not_marked');
     }
   }
 

@@ -85,7 +85,8 @@ async function decodeImage(
   maxMemory: number,
   consoleOutput: readonly string[],
 ): Promise<Pixels | undefined> {
-  const decode = await format.load(maxMemory, consoleOutput); // outside the try block: a missing codec is not an error of the image
+  // Outside the try block: a missing codec is not an error of the image.
+  const decode = await format.load(maxMemory, consoleOutput);
   try {
     return decode(bytes);
   } catch {

@@ -99,7 +99,8 @@ export class SqliteTables {
       this.database.exec('commit');
     } catch (error) {
       this.counters = before;
-      if (this.database.inTransaction) this.database.exec('rollback'); // Some errors have already rolled back the transaction.
+      // Some errors have already rolled back the transaction.
+      if (this.database.inTransaction) this.database.exec('rollback');
       throw error;
     }
   }
