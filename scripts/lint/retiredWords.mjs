@@ -7,7 +7,8 @@ export const IDENTIFIERS = [
   [/^(most|least)[A-Z]/, 'write max… or min…'],
   [/(Tally|Seat|CellStock|House|Told)$/, 'name the type after what it is, for example Counter or SessionSlot'],
   [/^(laidEngine|sealedBy|takeBack|othersTurn|sayJson|blameless)$/, 'use a word of the field'],
-  [/^(mend|anew|told|house|giver|spoilt|spoiled|hung)$/, 'use a word of the field'],
+  [/^(mend|anew|told|heard|house|giver|spoilt|spoiled|hung)$/, 'use a word of the field'],
+  [/(^r|R)ival/, 'write conflict'],
   [/[a-z]Rooms?$/, 'write fixture in tests, and space for free bytes'],
   [/^pictures?$|[pP]icture[A-Z]/, 'write image or media'],
 ];

@@ -50,7 +50,7 @@ export function createRemovalSteps({ devices, connections, media, readings }: Re
     { name: 'readings', remove: async (organizationId, work) => await readings.removeAll(organizationId, work) },
     { name: 'executions', remove: removeRowsInSteps(ExecutionRemovalRepository) },
     // What was received from devices: connector keys, discovered devices and uplink ids.
-    { name: 'heard', remove: removeRowsInSteps(TelemetryRemovalRepository) },
+    { name: 'telemetry', remove: removeRowsInSteps(TelemetryRemovalRepository) },
     {
       name: 'connections',
       remove: removeInBatches(async (organizationId) => await connections.removeSome(organizationId, MAX_PER_BATCH)),

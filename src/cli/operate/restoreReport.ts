@@ -49,17 +49,17 @@ export function showRollback(
   output: OutputOptions,
 ): void {
   const { createdAt, movedTo, keys } = rollback;
+  const isDryRun = movedTo === undefined;
   const dataDir = resolve(options.dataDir);
   const record = { file: options.file, copy: { createdAt }, ...toPreparedRecord(rollback, options) };
-  if (output.json)
-    return printJson(movedTo === undefined ? { ...record, dryRun: true } : { ...record, dataDir, movedTo });
+  if (output.json) return printJson(isDryRun ? { ...record, dryRun: true } : { ...record, dataDir, movedTo });
   print(
-    movedTo === undefined
+    isDryRun
       ? `The copy of ${createdAt} is valid. Nothing was changed.\n`
       : `Rolled back to the copy of ${createdAt} in ${dataDir}. Images, certificates and keys were not changed.\n`,
   );
-  showDetails({}, rollback, { ...options, source: 'copy', isDryRun: movedTo === undefined });
-  if (movedTo === undefined) return;
+  showDetails({}, rollback, { ...options, source: 'copy', isDryRun });
+  if (isDryRun) return;
   print(`\nThe previous database was moved to ${movedTo}; delete it when you no longer need it.`);
   print(
     `Next: start the server with this version of Plantroom, ${getProgramVersion().version}; a newer one upgrades the database again.`,

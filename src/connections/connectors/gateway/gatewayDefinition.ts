@@ -45,7 +45,8 @@ function decodeText(bytes: Uint8Array): string {
 /**
  * GatewayService with a tolerant decoder. An uplink with an unreadable payload (nested too deeply) is decoded without
  * it. An uplink with a key `__proto__`, which would be lost, is decoded with INVALID_KEY_PAYLOAD instead. Both are then
- * acknowledged with REJECTED. Otherwise the stream would end, and the gateway would send that uplink again forever.
+ * acknowledged with REJECTED. Otherwise the stream would end, and the gateway would send that uplink again
+ * indefinitely.
  */
 export const gatewayDefinition = {
   attach: { ...GatewayServiceService.attach, requestDeserialize: readAttachRequest, isOwnReader: true },
