@@ -1,11 +1,10 @@
 import { X509Certificate } from 'node:crypto';
+import { MAX_TIMER_MS } from '../delay';
 import type { FieldViolation } from '../errorFields';
 import type { CallOptions, ClientOptions, RetryOptions, ServerOptions } from '../options';
 import { PlantroomError } from '../plantroomError';
 import type { LinkOptions } from '../streams/watchOptions';
 
-/** The maximum delay of a timer, in milliseconds (24 days). */
-export const MAX_DELAY_MS = 2_147_483_647;
 const ADDRESS = /^(?:[^\s:/[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})$/;
 // Printable ASCII characters without the space.
 const HEADER_TEXT = /^[\x21-\x7e]+$/;
@@ -56,9 +55,9 @@ export function checkLinkOptions(options: LinkOptions): void {
 export function checkSettleOptions(options: LinkOptions & { readonly timeoutMs: number }): void {
   const { timeoutMs } = options;
   throwIfInvalid(
-    isWithin(timeoutMs, 1, MAX_DELAY_MS)
+    isWithin(timeoutMs, 1, MAX_TIMER_MS)
       ? []
-      : [{ field: 'timeoutMs', description: `must be a whole number of milliseconds from 1 to ${MAX_DELAY_MS}` }],
+      : [{ field: 'timeoutMs', description: `must be a whole number of milliseconds from 1 to ${MAX_TIMER_MS}` }],
   );
   checkLinkOptions(options);
 }
@@ -156,8 +155,8 @@ function findCaViolation(ca: string | Uint8Array): FieldViolation | undefined {
 }
 
 function listDeadlineViolations({ deadlineMs }: { readonly deadlineMs?: number }): FieldViolation[] {
-  if (deadlineMs === undefined || isWithin(deadlineMs, 1, MAX_DELAY_MS)) return [];
-  return [{ field: 'deadlineMs', description: `must be a whole number of milliseconds from 1 to ${MAX_DELAY_MS}` }];
+  if (deadlineMs === undefined || isWithin(deadlineMs, 1, MAX_TIMER_MS)) return [];
+  return [{ field: 'deadlineMs', description: `must be a whole number of milliseconds from 1 to ${MAX_TIMER_MS}` }];
 }
 
 /** Checks a request id or an idempotency key, which are sent as headers. */
@@ -193,11 +192,11 @@ function listRetryViolations(retry: RetryOptions | undefined): FieldViolation[] 
 /** Checks pauses by name. `prefix`: the path of their options, for example `retry.`. */
 function listPauseViolations(prefix: string, pauses: Readonly<Record<string, number | undefined>>): FieldViolation[] {
   const invalid = Object.entries(pauses).filter(
-    ([, pause]) => pause !== undefined && !isWithin(pause, 1, MAX_DELAY_MS),
+    ([, pause]) => pause !== undefined && !isWithin(pause, 1, MAX_TIMER_MS),
   );
   return invalid.map(([name]) => ({
     field: `${prefix}${name}`,
-    description: `must be a whole number of milliseconds, 1 or more, at most ${MAX_DELAY_MS}`,
+    description: `must be a whole number of milliseconds, 1 or more, at most ${MAX_TIMER_MS}`,
   }));
 }
 

@@ -1,11 +1,10 @@
 import { listServerViolations } from '../calls/checkOptions';
+import { MAX_TIMER_MS } from '../delay';
 import { GatewayError } from './gatewayError';
 import type { GatewayOptions } from './options';
 
 const MAX_ID_LENGTH = 128;
 const MAX_SOFTWARE_LENGTH = 128;
-// The maximum delay of a timer, 24 days.
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Validates the options. Throws GatewayError `options_invalid`, which lists every invalid field and a valid value. */
 export function checkGatewayOptions(options: GatewayOptions): void {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AttachResponse, Welcome } from '../gen/gateway/v1/gateway_service';
 import { CommandProcessor } from './commands/commandProcessor';
+import { MAX_TIMER_MS } from '../delay';
 import type { GatewayEvent } from './events';
 import { GatewayError } from './gatewayError';
 import { Attaching } from './link/attaching';
@@ -15,8 +16,6 @@ import { UplinkQueue } from './uplinks/uplinkQueue';
 import { UplinkSender } from './uplinks/uplinkSender';
 
 const DEFAULT_GRACE_MS = 5000;
-// The maximum delay of a timer, 24 days.
-const MAX_GRACE_MS = 2 ** 31 - 1;
 const IDLE_CHECK_INTERVAL_MS = 5;
 
 /** A gateway, composed of its parts. */
@@ -87,7 +86,7 @@ export class RunningGateway implements Gateway {
   async stop(graceMs = DEFAULT_GRACE_MS): Promise<void> {
     if (!(graceMs >= 0))
       throw new GatewayError('options_invalid', 'graceMs must be a number of milliseconds, 0 or more; or omit it');
-    this.stopping ??= this.shutDown(Math.min(graceMs, MAX_GRACE_MS));
+    this.stopping ??= this.shutDown(Math.min(graceMs, MAX_TIMER_MS));
     await this.stopping;
   }
 

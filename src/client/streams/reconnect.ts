@@ -1,7 +1,7 @@
-import { checkLinkOptions, MAX_DELAY_MS } from '../calls/checkOptions';
+import { checkLinkOptions } from '../calls/checkOptions';
 import { findCloseSignal } from '../calls/closeSignals';
 import { isConfigurationError } from '../calls/hints';
-import { delay } from '../delay';
+import { delay, MAX_TIMER_MS } from '../delay';
 import { PlantroomError } from '../plantroomError';
 import type { LinkOptions } from './watchOptions';
 
@@ -109,7 +109,7 @@ class ReconnectPauses {
     this.attempts += 1;
     // Shortened at random by up to half, so that many clients do not reconnect at the same time.
     const variedPauseMs = pauseMs * (0.5 + Math.random() / 2);
-    return Math.min(MAX_DELAY_MS, Math.max(retryAfterMs, variedPauseMs));
+    return Math.min(MAX_TIMER_MS, Math.max(retryAfterMs, variedPauseMs));
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Command } from '../../gen/gateway/v1/gateway_service';
+import { MAX_TIMER_MS } from '../../delay';
 import type { GatewayEvent } from '../events';
 import { GatewayError } from '../gatewayError';
 import type { MachineClock } from '../machineClock';
@@ -29,8 +30,6 @@ export interface CommandDispatcherOptions {
   readonly onStored: (command: OpenCommand) => void;
 }
 
-// The maximum delay of a timer, 24 days.
-const MAX_TIMER_MS = 2 ** 31 - 1;
 const DEADLINE_PASSED = 'its deadline passed before the delivery could start';
 
 /**

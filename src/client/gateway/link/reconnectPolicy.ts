@@ -1,3 +1,4 @@
+import { MAX_TIMER_MS } from '../../delay';
 import type { PlantroomError } from '../../plantroomError';
 
 const PERMANENT_STATUSES: readonly string[] = [
@@ -12,8 +13,6 @@ const REJECTED_PAUSE_MS = 60_000;
 const REPLACED_PAUSE_MS = 30_000;
 /** More failures do not double the pause again. */
 const MAX_DOUBLINGS = 5;
-// The maximum delay of a timer, 24 days.
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * Returns whether the server will reject the gateway until an operator fixes something. A disabled connection or an
