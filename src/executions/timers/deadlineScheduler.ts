@@ -3,6 +3,7 @@ import type { Database } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import { DomainError } from '../../kernel/errors';
 import type { Logger } from '../../kernel/logger';
+import { splitIntoBatches } from '../../kernel/splitIntoBatches';
 import { DeadlineTimer } from './deadlineTimer';
 import { DeadlineRepository, type DueExecution } from '../store/deadlineRepository';
 import type { Dispatcher } from '../dispatch/dispatcher';
@@ -28,6 +29,13 @@ interface DeadlineSchedulerOptions {
   readonly dispatcher: Dispatcher;
   readonly clock: Clock;
   readonly log: Logger;
+}
+
+/** What a sweep has failed to process and leaves for the next one. */
+interface Skipped {
+  /** Organizations whose transactions fail. */
+  readonly organizationIds: Set<string>;
+  readonly executionIds: Set<string>;
 }
 
 /**
@@ -85,19 +93,19 @@ export class DeadlineScheduler {
    * for the next sweep; it does not block others.
    */
   async sweep(): Promise<number> {
-    const skippedIds = new Set<string>();
+    const skipped: Skipped = { organizationIds: new Set(), executionIds: new Set() };
     for (;;) {
       const now = this.options.clock.now();
       // A processed execution may have another expired deadline, so the sweep is repeated until nothing is due.
-      if ((await this.runPass(now, skippedIds)) === 0) return now;
+      if ((await this.runPass(now, skipped)) === 0) return now;
     }
   }
 
   /**
-   * Makes one pass over everything that is due and returns how many executions were processed. `skippedIds`: the ids of
-   * organizations and executions that are skipped.
+   * Makes one pass over everything that is due and returns how many executions were processed. Adds to `skipped` what
+   * fails.
    */
-  private async runPass(now: number, skippedIds: Set<string>): Promise<number> {
+  private async runPass(now: number, skipped: Skipped): Promise<number> {
     // During the grace period, deadlines that expired while the server was down wait, unless the command never left the
     // server.
     const isInGracePeriod = now < this.startedAt + GRACE_MS;
@@ -110,7 +118,7 @@ export class DeadlineScheduler {
       if (due.length === 0) return processedCount;
       let pageCount = 0;
       for (const [organizationId, executions] of Map.groupBy(due, (execution) => execution.organizationId)) {
-        pageCount += await this.processOrganization(organizationId, executions, now, skippedIds);
+        pageCount += await this.processOrganization(organizationId, executions, now, skipped);
       }
       processedCount += pageCount;
       failedCount += due.length - pageCount;
@@ -122,15 +130,13 @@ export class DeadlineScheduler {
     organizationId: string,
     due: readonly DueExecution[],
     now: number,
-    skippedIds: Set<string>,
+    skipped: Skipped,
   ): Promise<number> {
     let processedCount = 0;
-    for (let start = 0; start < due.length && !skippedIds.has(organizationId); start += EXECUTION_BATCH_SIZE) {
-      const ids = due
-        .slice(start, start + EXECUTION_BATCH_SIZE)
-        .map(({ id }) => id)
-        .filter((id) => !skippedIds.has(id));
-      if (ids.length > 0) processedCount += await this.processBatch(organizationId, ids, now, skippedIds);
+    for (const batch of splitIntoBatches(due, EXECUTION_BATCH_SIZE)) {
+      if (skipped.organizationIds.has(organizationId)) break;
+      const ids = batch.map(({ id }) => id).filter((id) => !skipped.executionIds.has(id));
+      if (ids.length > 0) processedCount += await this.processBatch(organizationId, ids, now, skipped);
       await yieldToEventLoop();
     }
     return processedCount;
@@ -141,7 +147,7 @@ export class DeadlineScheduler {
     organizationId: string,
     ids: readonly string[],
     now: number,
-    skippedIds: Set<string>,
+    skipped: Skipped,
   ): Promise<number> {
     try {
       return await this.applyExpiredTimers(organizationId, ids, now);
@@ -150,7 +156,8 @@ export class DeadlineScheduler {
       // execution.
       const isTemporary = error instanceof DomainError;
       if (isTemporary || ids.length === 1) {
-        skippedIds.add(isTemporary ? organizationId : (ids[0] ?? organizationId));
+        if (isTemporary) skipped.organizationIds.add(organizationId);
+        else for (const id of ids) skipped.executionIds.add(id);
         const logLevel = isTemporary ? 'warn' : 'error';
         this.options.log[logLevel](
           { organization_id: organizationId, execution_ids: ids, error },
@@ -159,8 +166,9 @@ export class DeadlineScheduler {
         return 0;
       }
       let processedCount = 0;
-      for (const id of ids) processedCount += await this.processBatch(organizationId, [id], now, skippedIds);
-      if (processedCount === 0) skippedIds.add(organizationId); // probably every execution of the organization fails
+      for (const id of ids) processedCount += await this.processBatch(organizationId, [id], now, skipped);
+      const probablyAllFail = processedCount === 0;
+      if (probablyAllFail) skipped.organizationIds.add(organizationId);
       return processedCount;
     }
   }

@@ -178,7 +178,7 @@ export class MqttSession {
 
   /**
    * Returns the topic for a command. Undefined if the connection was changed after the command was accepted and has no
-   * topic for the command, or if the broker would send the command back to this server.
+   * valid topic or device id for the command, or if the broker would send the command back to this server.
    */
   private findTopic({ topic: commandTopic, clientDeviceId }: Downlink): string | undefined {
     const template = commandTopic === '' ? this.settings.downlinkTopic : commandTopic;
