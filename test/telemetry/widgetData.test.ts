@@ -267,11 +267,12 @@ describe.each(engines())('QueryWidgetData on $name', (engine) => {
       'string',
       every(MINUTE, 20, () => 'x'.repeat(60_000)),
     );
-    await fixture.store(smallId, 'string', [[START, 'small']]);
+    const small = 'y'.repeat(40_000); // more than what 17 of the large ones leave
+    await fixture.store(smallId, 'string', [[START, small]]);
     await fixture.store(numberId, 'number', [[START, 1]]);
     expect(await query(sensorIds, START, START + HOUR)).toMatchObject([
       { times: [], states: [], error: 'states_too_large' },
-      { states: ['small'], error: '' },
+      { states: [small], error: '' },
       { values: [1], error: '' },
     ]);
     expect((await queryOne(largeId, START, START + HOUR, { maxPoints: 2 })).states).toHaveLength(1);

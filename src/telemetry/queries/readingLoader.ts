@@ -14,7 +14,7 @@ export async function* loadInBatches(
   heads: readonly ReadingHead[],
   getSensorId: (series: number) => string,
 ): AsyncGenerator<StoredReading[]> {
-  for (const batch of splitIntoBatches(heads)) {
+  for (const batch of splitBySize(heads)) {
     const found = await repository.loadReadings(batch, getSensorId);
     if (found.length > 0) yield found;
     if (batch.length < heads.length) await yieldToEventLoop();
@@ -25,7 +25,7 @@ export async function* loadInBatches(
  * Splits readings so that each batch has at most TEXT_BATCH_SIZE texts of at most MAX_BYTES in total; a longer text is
  * a batch of its own.
  */
-function* splitIntoBatches(heads: readonly ReadingHead[]): Generator<readonly ReadingHead[]> {
+function* splitBySize(heads: readonly ReadingHead[]): Generator<readonly ReadingHead[]> {
   let start = 0;
   let textCount = 0;
   let bytes = 0;

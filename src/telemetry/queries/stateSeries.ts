@@ -4,21 +4,23 @@ import type { ReadingHead, ReadingQueryRepository } from '../readings/readingQue
 import { loadInBatches } from './readingLoader';
 import { computeValueSize } from './readingSize';
 
-/** The maximum size of all states of a response, in bytes as they are sent. */
+/** The maximum size of all states of a response, in bytes. */
 const MAX_STATE_BYTES = 1024 * 1024;
 // Each search takes some microseconds.
 const SEARCH_BATCH_SIZE = 200;
 
-/** Counts the size of the states of a response. */
+/** Counts the size of the states of a response, in bytes as they are sent. */
 export class StateSize {
   private bytes = 0;
 
-  /** Adds the size of a state. Returns false, and adds nothing, if the states would be too large in total. */
-  tryAdd(state: JsonValue): boolean {
-    const size = computeValueSize(state);
-    if (this.bytes + size > MAX_STATE_BYTES) return false;
-    this.bytes += size;
-    return true;
+  /** Returns whether the states of a response would not be too large with this many bytes more. */
+  canAdd(bytes: number): boolean {
+    return this.bytes + bytes <= MAX_STATE_BYTES;
+  }
+
+  /** Counts the states of a series that is part of the response. */
+  add(bytes: number): void {
+    this.bytes += bytes;
   }
 }
 
@@ -62,13 +64,16 @@ export class StateSeries {
   async load(heads: readonly ReadingHead[]): Promise<{ times: number[]; states: JsonValue[] } | undefined> {
     const times: number[] = [];
     const states: JsonValue[] = [];
+    let bytes = 0;
     for await (const batch of loadInBatches(this.readings, heads, () => this.sensor.sensorId)) {
       for (const { time, value } of batch) {
-        if (!this.size.tryAdd(value)) return undefined;
+        bytes += computeValueSize(value);
+        if (!this.size.canAdd(bytes)) return undefined;
         times.push(time);
         states.push(value);
       }
     }
+    this.size.add(bytes);
     return { times, states };
   }
 }
