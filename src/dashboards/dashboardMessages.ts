@@ -67,7 +67,8 @@ export function changeFromMessage(request: UpdateDashboardRequest): DashboardCha
   return {
     name,
     description,
-    visibility: visibility === undefined ? undefined : visibilityFromMessage(visibility),
+    // A client can send the value 0 of an optional enum, which means not set.
+    visibility: visibility ? visibilityFromMessage(visibility) : undefined,
     editorRoleIds: clearEditorRoleIds || editorRoleIds.length > 0 ? editorRoleIds : undefined,
   };
 }

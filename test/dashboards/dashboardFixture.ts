@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { MethodDescriptor } from '../../src/api/descriptors/descriptors';
 import { SCOPES } from '../../src/kernel/scopes';
 import { HttpClient, type HttpAnswer, type JsonObject } from '../support/http';
 import type { TestEngine } from '../support/engines';
-import { as, startTestApp, type TestApp } from '../support/testApp';
+import { as, descriptors, startTestApp, type Outcome, type TestApp } from '../support/testApp';
 
 export const DASHBOARDS = '/dashboard.v2.DashboardService';
 export const WIDGETS = '/widget.v2.WidgetService';
@@ -59,11 +60,17 @@ export class DashboardUser {
     readonly organizationId: string,
     readonly userId: string,
     private readonly http: HttpClient,
+    private readonly sendGrpc: (path: string, message: Uint8Array) => Promise<Outcome>,
   ) {}
 
   /** Calls a method by its gRPC path, as JSON. */
   async try(path: string, body: JsonObject, headers: Readonly<Record<string, string>> = {}): Promise<HttpAnswer> {
     return await this.http.send('POST', path, { body, headers });
+  }
+
+  /** Calls a method over gRPC with these bytes. */
+  async sendBytes(path: string, message: Uint8Array): Promise<Outcome> {
+    return await this.sendGrpc(path, message);
   }
 
   /** Sends a request to a route. */
@@ -187,5 +194,7 @@ export class DashboardFixture {
 async function connect(server: TestApp, organizationId: string, key: string): Promise<DashboardUser> {
   const http = new HttpClient(server.app.addresses.http as string, server.app.ca, as(key, organizationId));
   const { json } = await http.send('POST', '/userprofile.UserProfileService/GetPersonalUser', { body: {} });
-  return new DashboardUser(organizationId, json['id'] as string, http);
+  const sendGrpc = async (path: string, message: Uint8Array): Promise<Outcome> =>
+    await server.send(descriptors.methods.get(path) as MethodDescriptor, message, as(key, organizationId));
+  return new DashboardUser(organizationId, json['id'] as string, http, sendGrpc);
 }

@@ -1,3 +1,4 @@
+import { DashboardVisibility, UpdateDashboardRequest } from '../../src/gen/dashboard/v2/dashboard_service';
 import { engines } from '../support/engines';
 import { DASHBOARDS, DashboardFixture, WIDGETS, type DashboardJson, type WidgetJson } from './dashboardFixture';
 
@@ -234,7 +235,16 @@ describe.each(engines())('dashboards on $name', (engine) => {
       search: 'private',
     });
     expect(list.dashboards).toEqual([]);
-    expect(await ada.getDashboard(id)).toMatchObject({ visibility: 'private' });
+    // A client of generated code may send an enum that it did not set.
+    const unspecified = UpdateDashboardRequest.encode(
+      UpdateDashboardRequest.fromPartial({
+        id,
+        description: 'Mine',
+        visibility: DashboardVisibility.DASHBOARD_VISIBILITY_UNSPECIFIED,
+      }),
+    ).finish();
+    expect((await ada.sendBytes(`${DASHBOARDS}/UpdateDashboard`, unspecified)).code).toBe(0);
+    expect(await ada.getDashboard(id)).toMatchObject({ visibility: 'private', description: 'Mine' });
   });
 
   test('finds the dashboards that show a sensor, and counts them when it is removed', async () => {
