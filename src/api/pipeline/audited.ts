@@ -172,10 +172,28 @@ function findCreatedId(
   const result = response as Readonly<Record<string, unknown>> | undefined;
   const keyId = findId(result?.['apiKey'], 'id');
   const id = endsWithCollection
-    ? (findId(result, 'executionId') ?? findId(result, 'id') ?? keyId ?? findId(result, 'userId'))
+    ? (findId(result, 'executionId') ??
+      findId(result, 'id') ??
+      keyId ??
+      findId(result?.['dashboard'], 'id') ??
+      findId(result, 'userId'))
     : keyId;
   const isNamed = descriptor.routes[0]?.pathFields.some((name) => request?.[toCamelCase(name)] === id);
   return isNamed ? undefined : id;
+}
+
+/**
+ * Lists the resources of the records that a response reports as created, if the method creates several: they are the
+ * messages of its field `created`.
+ */
+export function listCreatedResources(descriptor: MethodDescriptor, request: unknown, response: unknown): string[] {
+  const created = (response as Readonly<Record<string, unknown>> | undefined)?.['created'];
+  if (!Array.isArray(created)) return [];
+  const collection = getResource(descriptor, request);
+  return created.flatMap((record: unknown) => {
+    const id = findId(record, 'id');
+    return id === undefined ? [] : [`${collection}/${id}`];
+  });
 }
 
 /** Returns the field of a message if it is an id in a valid form; undefined otherwise. */

@@ -1,4 +1,4 @@
-import { toAuditedCall, getFailureOutcome, getOutcome, getResource, isAudited } from './audited';
+import { toAuditedCall, getFailureOutcome, getOutcome, getResource, isAudited, listCreatedResources } from './audited';
 import type { Auditor } from './auditor';
 import type { CallOutcome } from './callLog';
 import type { ServerCall } from './serverCall';
@@ -20,7 +20,10 @@ export class CallAuditor {
     context.auditEntry = await auditor.begin(toAuditedCall(context, method.descriptor, request));
   }
 
-  /** Records the outcome of a change when its handler has finished, even if the client has disconnected. */
+  /**
+   * Records the outcome of a change when its handler has finished, even if the client has disconnected. If it created
+   * several records, each has an event of its own in addition, by which it is found.
+   */
   end(
     { method, context }: ServerCall,
     request: unknown,
@@ -30,6 +33,9 @@ export class CallAuditor {
     const outcome = context.isReplay ? REPLAYED : getOutcome(method.descriptor, response, error);
     const resource = getResource(method.descriptor, request, response);
     this.auditor?.end(context.auditEntry, { ...outcome, resource });
+    if (context.isReplay) return;
+    for (const created of listCreatedResources(method.descriptor, request, response))
+      this.auditor?.note(toAuditedCall(context, method.descriptor, request), { ...outcome, resource: created });
   }
 
   /** Records the opening of a stream of requests that may change something. */
