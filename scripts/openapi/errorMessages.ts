@@ -33,8 +33,9 @@ const MESSAGE_BY_REASON: Readonly<Record<string, string>> = {
     'the idempotency key was used for a different request within the last 24 hours: use a new key for a new request, or send the first request unchanged',
   api_key_inactive: 'the API key plr_7Hc2xQ was revoked or has expired: create a new key',
   dashboard_not_editable:
-    'you may not change this dashboard: only its owner, the owners and admins of the organization and the members of its editor roles may; copy the dashboard to make your own',
-  too_many_dashboards: 'the organization already has the maximum of 1000 dashboards: delete one first',
+    'you may not change this dashboard: only its owner, the owners and admins of the organization and the members of its editor roles may; export it and import it under another name to make your own',
+  too_many_dashboards:
+    'the organization already has the maximum of 1000 dashboards: delete one first (private dashboards of other members, which you cannot see, count too)',
   too_many_widgets: 'a dashboard can have at most 60 widgets (got 61): use two dashboards',
   too_many_sensors: 'the widgets of a dashboard can show at most 200 different sensors (got 214): use two dashboards',
   content_too_large:

@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isJsonEqual } from '../kernel/canonicalJson';
 import { validationFailed } from '../kernel/errors';
 import { newId } from '../kernel/ids';
 import {
   GRID_COLUMNS,
   MAX_ROW,
+  type Dashboard,
   type DashboardContent,
   type Widget,
   type WidgetInput,
@@ -21,13 +23,12 @@ export const EMPTY_CONTENT: DashboardContent<never> = {
 
 /** The change that makes the new content. */
 interface ContentChange {
-  readonly dashboardId: string;
-  /** The new revision of the dashboard. */
-  readonly revision: number;
-  /** Unix milliseconds. */
-  readonly now: number;
-  /** Whether new widgets keep their ids: they are those of earlier widgets of this dashboard. */
-  readonly keepsIds: boolean;
+  /** The dashboard as it will be: with its new revision and its time. */
+  readonly dashboard: Dashboard;
+  /** The field of the request that violations of the layout name. */
+  readonly field: string;
+  /** Whether new widgets keep their ids: they are those of earlier widgets of this dashboard. Default: false. */
+  readonly keepsIds?: boolean;
 }
 
 /** New content, and how its widgets differ from the current ones. */
@@ -55,7 +56,7 @@ export function applyContent(
     return widget;
   });
   const places = wanted.layout.map((place) => ({ ...place, widgetId: idByName.get(place.widgetId) ?? place.widgetId }));
-  const layout = addMissingPlaces(places, widgets);
+  const layout = addMissingPlaces(places, widgets, change.field);
   const ids = new Set(widgets.map(({ id }) => id));
   return {
     content: { ...wanted, widgets: sortByLayout(widgets, layout), layout },
@@ -63,6 +64,19 @@ export function applyContent(
     updated: widgets.filter((widget) => currentById.has(widget.id) && currentById.get(widget.id) !== widget),
     deletedIds: current.widgets.filter(({ id }) => !ids.has(id)).map(({ id }) => id),
   };
+}
+
+/** Whether the new content is the same as the current content. */
+export function isUnchanged(current: DashboardContent<Widget>, applied: AppliedContent): boolean {
+  const { created, updated, deletedIds, content } = applied;
+  const toFrame = ({ layout, variables, lastSeconds }: DashboardContent<Widget>) => ({
+    layout,
+    variables,
+    lastSeconds,
+  });
+  return (
+    created.length + updated.length + deletedIds.length === 0 && isDeepStrictEqual(toFrame(current), toFrame(content))
+  );
 }
 
 /** Returns the widgets in the order of the layout. */
@@ -82,12 +96,12 @@ export function toStoredContent({ widgets, ...frame }: DashboardContent<WidgetIn
 function applyWidget(current: Widget | undefined, input: WidgetInput, change: ContentChange): Widget {
   const { kind, title, options, series } = input;
   const fields = { kind, title, options, series };
-  const { dashboardId, revision, now, keepsIds } = change;
+  const { id: dashboardId, revision, updatedAt } = change.dashboard;
   if (!current) {
-    const id = keepsIds ? input.id : newId();
-    return { ...fields, id, dashboardId, revision, createdAt: now, updatedAt: now };
+    const id = change.keepsIds ? input.id : newId();
+    return { ...fields, id, dashboardId, revision, createdAt: updatedAt, updatedAt };
   }
-  return hasSameFields(current, fields) ? current : { ...current, ...fields, revision, updatedAt: now };
+  return hasSameFields(current, fields) ? current : { ...current, ...fields, revision, updatedAt };
 }
 
 function hasSameFields(current: WidgetInput, { kind, title, options, series }: Omit<WidgetInput, 'id'>): boolean {
@@ -99,8 +113,12 @@ function hasSameFields(current: WidgetInput, { kind, title, options, series }: O
   );
 }
 
-/** Adds a place for each widget without one, below all others. */
-function addMissingPlaces(places: readonly WidgetPlace[], widgets: readonly WidgetInput[]): WidgetPlace[] {
+/** Adds a place for each widget without one, below all others. `field`: the field of the request that has no row left. */
+function addMissingPlaces(
+  places: readonly WidgetPlace[],
+  widgets: readonly WidgetInput[],
+  field: string,
+): WidgetPlace[] {
   const placedIds = new Set(places.map(({ widgetId }) => widgetId));
   let row = Math.max(0, ...places.map((place) => place.row + place.height));
   const added = widgets
@@ -114,8 +132,8 @@ function addMissingPlaces(places: readonly WidgetPlace[], widgets: readonly Widg
   if (added.some((place) => place.row > MAX_ROW))
     throw validationFailed([
       {
-        field: 'content.layout',
-        description: `leaves no row for a new widget below the others (the last row is ${MAX_ROW}): move widgets up first`,
+        field,
+        description: `has no row left for a new widget below the others (the last row is ${MAX_ROW}): move widgets up first`,
       },
     ]);
   return [...places, ...added];

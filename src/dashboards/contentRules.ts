@@ -82,18 +82,19 @@ function reportUnknownKind(kind: string, prefix: string): Violation {
   };
 }
 
-/** Options that name a device name it once, directly or by a variable. */
+/** Options that name a device name it once: by its id, by a variable, or as missing. */
 function checkDeviceOptions(
   options: Readonly<Record<string, unknown>>,
   variables: readonly DashboardVariable[],
   path: string,
 ): Violation[] {
-  const { deviceId, deviceVariable } = options;
+  const { deviceVariable } = options;
+  const [first, second] = ['deviceId', 'deviceVariable', 'missingDevice'].filter(
+    (name) => (options[name] ?? '') !== '',
+  );
+  if (first !== undefined && second !== undefined)
+    return [{ field: `${path}.${second}`, description: `must not be set together with ${first}: remove one of them` }];
   if (typeof deviceVariable !== 'string' || deviceVariable === '') return [];
-  if (deviceId !== undefined && deviceId !== '')
-    return [
-      { field: `${path}.deviceVariable`, description: 'must not be set together with deviceId: remove one of them' },
-    ];
   return checkDeviceVariable(deviceVariable, variables, `${path}.deviceVariable`);
 }
 

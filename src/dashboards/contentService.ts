@@ -1,9 +1,10 @@
 import { notFound, throwIfAny } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
+import { applyContent, isUnchanged } from './content';
 import { checkReferences, listReferences, listWidgetReferences } from './contentReferences';
 import { assertWithinLimits, checkContent, checkWidget } from './contentRules';
 import type { DashboardContent, DashboardWithContent, Viewer, Widget, WidgetInput } from './dashboard';
-import { loadViewable, lockEditable, type LoadedDashboard } from './dashboardAccess';
+import { findViewable, loadViewable, lockEditable, type LoadedDashboard } from './dashboardAccess';
 import type { DashboardRepositories } from './dashboardRepositories';
 import { nextRevision, type DashboardOptions } from './dashboardService';
 import type { Revision } from './revisionRepository';
@@ -14,7 +15,10 @@ interface ContentEdit {
   readonly wanted: DashboardContent<WidgetInput>;
   /** The comment of the revision. */
   readonly message: string;
-  readonly keepsIds?: boolean;
+  /** The field of the request that violations of the layout name. */
+  readonly field: string;
+  /** Whether it restores a revision: the widgets keep their ids, and the edit is stored even if it changes nothing. */
+  readonly isRestore?: boolean;
 }
 
 /** Changes of a widget; undefined leaves a field unchanged. */
@@ -35,7 +39,7 @@ export class ContentService {
   constructor(private readonly options: DashboardOptions) {}
 
   /**
-   * Replaces the content. Throws `dashboard_not_found`, `dashboard_not_editable`, `version_conflict`,
+   * Replaces the content. The same content again is no new revision. Throws `dashboard_not_found`, `dashboard_not_editable`, `version_conflict`,
    * `validation_failed`, and the limits of the content.
    */
   async set(
@@ -52,14 +56,14 @@ export class ContentService {
         ...checkContent(wanted, 'content', (widget) => kindById.get(widget.id) === widget.kind),
         ...(await checkReferences(repos, viewer.organizationId, listReferences(wanted, 'content'), content)),
       ]);
-      return { wanted, message };
+      return { wanted, message, field: 'content.layout' };
     });
   }
 
   /** Returns the stored revisions, newest first. Throws `dashboard_not_found`. */
   async listRevisions(viewer: Viewer, id: string): Promise<Revision[]> {
     const { repos } = this.options.work;
-    await loadViewable(repos, viewer, id);
+    await findViewable(repos, viewer, id);
     return await repos.revisions.list(viewer.organizationId, id);
   }
 
@@ -72,7 +76,7 @@ export class ContentService {
       checkEtag('dashboard', dashboard.revision, etag);
       const wanted = await repos.revisions.find(viewer.organizationId, id, revision);
       if (!wanted) throw notFound('revision', String(revision));
-      return { wanted, message: `Restored revision ${revision}`, keepsIds: true };
+      return { wanted, message: `Restored revision ${revision}`, field: 'revision', isRestore: true };
     });
   }
 
@@ -94,7 +98,8 @@ export class ContentService {
     const { content, revision } = await this.edit(viewer, dashboardId, async (loaded, repos) => {
       await this.assertWidgetValid(repos, viewer, widget, loaded);
       const wanted = { ...loaded.content, widgets: [...loaded.content.widgets, widget] };
-      return { wanted, message: `Added the widget ${JSON.stringify(widget.title || widget.kind)}` };
+      const message = `Added the widget ${JSON.stringify(widget.title || widget.kind)}`;
+      return { wanted, message, field: 'dashboardId' };
     });
     // The other widgets were last changed in an earlier revision.
     return content.widgets.find((created) => created.revision === revision) as Widget;
@@ -124,6 +129,7 @@ export class ContentService {
       return {
         wanted: { ...loaded.content, widgets },
         message: `Changed the widget ${JSON.stringify(widget.title || widget.kind)}`,
+        field: 'dashboardId',
       };
     });
     return findWidget(content, widgetId);
@@ -142,11 +148,12 @@ export class ContentService {
         widgets: content.widgets.filter((other) => other !== current),
         layout: content.layout.filter((place) => place.widgetId !== widgetId),
       };
-      return { wanted, message: `Deleted the widget ${JSON.stringify(current.title || current.kind)}` };
+      const message = `Deleted the widget ${JSON.stringify(current.title || current.kind)}`;
+      return { wanted, message, field: 'dashboardId' };
     });
   }
 
-  /** Applies an edit to the locked dashboard in a transaction, as a new revision. */
+  /** Applies an edit to the locked dashboard in a transaction, as a new revision unless it changes nothing. */
   private async edit(
     viewer: Viewer,
     id: string,
@@ -155,9 +162,11 @@ export class ContentService {
     const { work, clock, feed } = this.options;
     return await work.transaction(async (repos, db) => {
       const loaded = await lockEditable(repos, viewer, id);
-      const edit = await makeEdit(loaded, repos);
+      const { wanted, message, field, isRestore = false } = await makeEdit(loaded, repos);
       const dashboard = { ...loaded.dashboard, ...nextRevision(loaded.dashboard, viewer, clock.now()) };
-      return await writeContent({ repos, db, feed }, { dashboard, current: loaded.content, ...edit });
+      const applied = applyContent(loaded.content, wanted, { dashboard, field, keepsIds: isRestore });
+      if (!isRestore && isUnchanged(loaded.content, applied)) return { ...loaded.dashboard, content: loaded.content };
+      return await writeContent({ repos, db, feed }, { dashboard, isNew: false, applied, message });
     });
   }
 

@@ -29,6 +29,7 @@ export interface Dashboard {
   readonly updatedByUserId: string;
   readonly createdAt: number;
   readonly updatedAt: number;
+  readonly widgetCount: number;
 }
 
 /** A dashboard with its content. */
@@ -111,14 +112,26 @@ export function canView(dashboard: Pick<Dashboard, 'visibility' | 'ownerUserId'>
   return dashboard.visibility === 'organization' || dashboard.ownerUserId === viewer.userId;
 }
 
-/** Creates the error for a caller who may view the dashboard, but not change it. `what`: a part of the dashboard. */
-export function notEditable(id: string, what = 'this dashboard'): DomainError {
-  return new DomainError(
-    'permission_denied',
-    'dashboard_not_editable',
-    `you may not change ${what}: only its owner, the owners and admins of the organization${what === 'this dashboard' ? ' and the members of its editor roles' : ''} may; copy the dashboard to make your own`,
-    { metadata: { dashboard_id: id } },
+/** Creates the error for a caller who may view the dashboard, but not change it. */
+export function notEditable(id: string): DomainError {
+  return refused(
+    id,
+    'you may not change this dashboard: only its owner, the owners and admins of the organization and the members of its editor roles may; export it and import it under another name to make your own',
   );
+}
+
+/** Creates the error for a caller who may change the dashboard, but not who views and edits it. */
+export function notShareable(id: string): DomainError {
+  return refused(
+    id,
+    'you may not change who may view and edit this dashboard: only its owner and the owners and admins of the organization may; ask one of them',
+  );
+}
+
+function refused(dashboardId: string, message: string): DomainError {
+  return new DomainError('permission_denied', 'dashboard_not_editable', message, {
+    metadata: { dashboard_id: dashboardId },
+  });
 }
 
 /** Creates the error for a name that another dashboard of the organization has. */
@@ -135,7 +148,7 @@ export function tooManyDashboards(): DomainError {
   return exceeded(
     'too_many_dashboards',
     `the organization already has the maximum of ${MAX_DASHBOARDS} dashboards`,
-    'delete one first',
+    'delete one first (private dashboards of other members, which you cannot see, count too)',
   );
 }
 

@@ -1,8 +1,27 @@
 import { notFound } from '../kernel/errors';
 import { sortByLayout } from './content';
-import { canView, notEditable, type Dashboard, type DashboardContent, type Viewer, type Widget } from './dashboard';
+import {
+  canView,
+  notEditable,
+  notShareable,
+  type Dashboard,
+  type DashboardContent,
+  type Viewer,
+  type Widget,
+} from './dashboard';
 import type { DashboardRepositories } from './dashboardRepositories';
-import type { ContentFrame } from './dashboardRepository';
+import type { ContentFrame, FramedDashboard } from './dashboardRepository';
+
+/** Returns a dashboard without its content, if the viewer may view it. Throws `dashboard_not_found`. */
+export async function findViewable(
+  { dashboards }: DashboardRepositories,
+  viewer: Viewer,
+  id: string,
+): Promise<FramedDashboard> {
+  const found = await dashboards.find(viewer.organizationId, id);
+  if (!found || !canView(found.dashboard, viewer)) throw notFound('dashboard', id);
+  return found;
+}
 
 /** A dashboard with its current content. */
 export interface LoadedDashboard {
@@ -14,8 +33,7 @@ export interface LoadedDashboard {
 export async function loadViewable(repos: DashboardRepositories, viewer: Viewer, id: string): Promise<LoadedDashboard> {
   const { organizationId } = viewer;
   for (;;) {
-    const found = await repos.dashboards.find(organizationId, id);
-    if (!found || !canView(found.dashboard, viewer)) throw notFound('dashboard', id);
+    const found = await findViewable(repos, viewer, id);
     const widgets = await repos.widgets.list(organizationId, id);
     // Another call may have changed the dashboard between the two queries; its widgets are then read again.
     const after = await repos.dashboards.find(organizationId, id);
@@ -44,7 +62,7 @@ export async function assertCanShare(
   dashboard: Dashboard,
 ): Promise<void> {
   if (dashboard.ownerUserId === viewer.userId || isAdmin(await findRoleId(repos, viewer))) return;
-  throw notEditable(dashboard.id, 'who may view and edit this dashboard');
+  throw notShareable(dashboard.id);
 }
 
 function toContent(frame: ContentFrame, widgets: readonly Widget[]): DashboardContent<Widget> {

@@ -1,4 +1,3 @@
-import { getOptionDeviceIds } from './contentReferences';
 import type { DashboardContent, DashboardVariable, SeriesRef, WidgetInput } from './dashboard';
 
 /** The value of `format` in a document. */
@@ -25,38 +24,113 @@ export interface DocumentDevice {
   readonly keyNames: readonly string[];
 }
 
-/** How convertDevices replaces what names a device. */
-interface DeviceConversion {
-  readonly series: (series: SeriesRef) => SeriesRef;
-  /** Returns the device that replaces the one of an option or variable; undefined: none. */
-  readonly device: (id: string) => string | undefined;
+/** What content says about a device. Exactly one of the two fields is not empty. */
+export interface DeviceReference {
+  /** The id of a device; in a document: its ref. */
+  readonly deviceId: string;
+  /** The name of a device that was deleted or that an import did not find. */
+  readonly missingDevice: string;
 }
 
-/** Replaces the devices and sensors that content names. */
+/** Replaces the devices that content names by the result of `convert`. Series with sensor ids stay. */
 export function convertDevices(
   content: DashboardContent<WidgetInput>,
-  { series, device }: DeviceConversion,
+  convert: (reference: DeviceReference) => DeviceReference,
 ): DashboardContent<WidgetInput> {
   return {
     ...content,
     widgets: content.widgets.map((widget) => ({
       ...widget,
-      series: widget.series.map(series),
-      options: convertOptions(widget.options, device),
+      series: widget.series.map((series) => (hasDevice(series) ? { ...series, ...convert(series) } : series)),
+      options: convertOptions(widget.options, convert),
     })),
-    variables: content.variables.map((variable) => convertVariable(variable, device)),
+    variables: content.variables.map((variable) => convertVariable(variable, convert)),
   };
 }
 
-function convertOptions(options: WidgetInput['options'], device: DeviceConversion['device']): WidgetInput['options'] {
-  const [deviceId] = getOptionDeviceIds(options);
-  if (deviceId === undefined) return options;
-  const { deviceId: _replaced, ...others } = options;
-  const replacement = device(deviceId);
-  return replacement === undefined ? others : { ...others, deviceId: replacement };
+function convertOptions(
+  options: WidgetInput['options'],
+  convert: (reference: DeviceReference) => DeviceReference,
+): WidgetInput['options'] {
+  const reference = getOptionDevice(options);
+  if (!reference) return options;
+  const { deviceId: _id, missingDevice: _name, ...others } = options;
+  const { deviceId, missingDevice } = convert(reference);
+  return { ...others, ...(deviceId === '' ? { missingDevice } : { deviceId }) };
 }
 
-function convertVariable(variable: DashboardVariable, device: DeviceConversion['device']): DashboardVariable {
+function convertVariable(
+  variable: DashboardVariable,
+  convert: (reference: DeviceReference) => DeviceReference,
+): DashboardVariable {
   if (variable.kind !== 'device' || variable.value === '') return variable;
-  return { ...variable, value: device(variable.value) ?? '' };
+  return { ...variable, value: convert({ deviceId: variable.value, missingDevice: '' }).deviceId };
+}
+
+/** Returns the device that the options of a widget name directly, not by a variable. */
+export function getOptionDevice(options: WidgetInput['options']): DeviceReference | undefined {
+  const reference = { deviceId: toText(options['deviceId']), missingDevice: toText(options['missingDevice']) };
+  return hasDevice(reference) ? reference : undefined;
+}
+
+/** A device, and a normalized key of which a series shows the sensor. */
+export interface UsedKey {
+  readonly device: DeviceReference;
+  readonly keyName: string;
+}
+
+/** Lists the keys that the series of content use. A variable stands for its initial device. */
+export function listUsedKeys({ widgets, variables }: DashboardContent<WidgetInput>): UsedKey[] {
+  return widgets.flatMap(({ series }) =>
+    series.flatMap(({ keyName, deviceVariable, ...reference }) => {
+      const device = hasDevice(reference) ? toReference(reference) : getVariableDevice(variables, deviceVariable);
+      return device ? [{ device, keyName }] : [];
+    }),
+  );
+}
+
+/** A device, and the name of a command that a widget executes on it. */
+export interface UsedCommand {
+  readonly device: DeviceReference;
+  readonly commandName: string;
+}
+
+/** Lists the commands that the options of widgets name. A variable stands for its initial device. */
+export function listUsedCommands({ widgets, variables }: DashboardContent<WidgetInput>): UsedCommand[] {
+  return widgets.flatMap(({ options }) => {
+    const commandName = toText(options['commandName']);
+    const device = getOptionDevice(options) ?? getVariableDevice(variables, toText(options['deviceVariable']));
+    return commandName !== '' && device ? [{ device, commandName }] : [];
+  });
+}
+
+/** Lists the names of the connections that the options of widgets name, each once. */
+export function listUsedConnections({ widgets }: DashboardContent<WidgetInput>): string[] {
+  const names = widgets.flatMap(({ options: { connectionNames } }) =>
+    Array.isArray(connectionNames) ? connectionNames.map(toText) : [],
+  );
+  return [...new Set(names.filter((name) => name !== ''))];
+}
+
+/** Returns a text that is the same for two references to the same device. */
+export function toReferenceKey({ deviceId, missingDevice }: DeviceReference): string {
+  return JSON.stringify([deviceId, missingDevice]);
+}
+
+function hasDevice({ deviceId, missingDevice }: DeviceReference): boolean {
+  return deviceId !== '' || missingDevice !== '';
+}
+
+function toReference({ deviceId, missingDevice }: DeviceReference): DeviceReference {
+  return { deviceId, missingDevice };
+}
+
+/** Returns the initial device of a variable; undefined if there is none. */
+function getVariableDevice(variables: readonly DashboardVariable[], name: string): DeviceReference | undefined {
+  const variable = variables.find((candidate) => candidate.kind === 'device' && candidate.name === name);
+  return variable && variable.value !== '' ? { deviceId: variable.value, missingDevice: '' } : undefined;
+}
+
+function toText(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }

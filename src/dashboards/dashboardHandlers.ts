@@ -17,15 +17,16 @@ import {
   updateToMessage,
   visibilityFromMessage,
 } from './dashboardMessages';
-import type { DashboardService } from './dashboardService';
-import type { DashboardTransfer } from './dashboardTransfer';
+import type { DashboardOptions, DashboardService } from './dashboardService';
 import type { DashboardWatch } from './dashboardWatch';
+import { exportDashboard } from './exportDashboard';
+import { importDashboard } from './importDashboard';
+import { createStarterDashboards } from './starterDashboards';
 
 /** The services that the handlers call. */
 interface DashboardServices {
   readonly dashboards: DashboardService;
   readonly content: ContentService;
-  readonly transfer: DashboardTransfer;
   readonly watch: DashboardWatch;
 }
 
@@ -35,12 +36,10 @@ export function getViewer({ organizationId, principal }: CallContext): Viewer {
 }
 
 /** Handlers for dashboards. */
-export function dashboardHandlers({
-  dashboards,
-  content,
-  transfer,
-  watch,
-}: DashboardServices): HandlersOf<DashboardServiceServer> {
+export function dashboardHandlers(
+  options: DashboardOptions,
+  { dashboards, content, watch }: DashboardServices,
+): HandlersOf<DashboardServiceServer> {
   return {
     listDashboards: async ({ search = '', sensorId, pageSize, pageToken }, context) => {
       const page = await dashboards.list(getViewer(context), { search, sensorId, pageSize, pageToken });
@@ -64,13 +63,18 @@ export function dashboardHandlers({
       await dashboards.delete(getViewer(context), id, etag);
       return {};
     },
-    exportDashboard: async ({ id }, context) => documentToMessage(await transfer.export(getViewer(context), id)),
+    exportDashboard: async ({ id }, context) =>
+      documentToMessage(await exportDashboard(options.work.repos, getViewer(context), id)),
     importDashboard: withCheck(checkImportRequest, async (request, context) =>
-      importToMessage(await transfer.import(getViewer(context), importFromMessage(request))),
+      importToMessage(await importDashboard(options, getViewer(context), importFromMessage(request))),
     ),
     createStarterDashboards: async ({ again }, context) => {
-      const { created, existing } = await transfer.createStarters(getViewer(context), again);
-      return { created: created.map(listedDashboardToMessage), existing: existing.map(listedDashboardToMessage) };
+      const { created, existing, remainingCount } = await createStarterDashboards(options, getViewer(context), again);
+      return {
+        created: created.map(listedDashboardToMessage),
+        existing: existing.map(listedDashboardToMessage),
+        remainingCount,
+      };
     },
     listDashboardRevisions: async ({ id }, context) => {
       const revisions = await content.listRevisions(getViewer(context), id);

@@ -53,6 +53,7 @@ export function listedDashboardToMessage(dashboard: Dashboard): DashboardMessage
     createdAt: toTimestamp(dashboard.createdAt),
     updatedAt: toTimestamp(dashboard.updatedAt),
     etag: getEtag(dashboard.revision),
+    widgetCount: dashboard.widgetCount,
   };
 }
 
@@ -187,6 +188,7 @@ export function importToMessage({ dashboard, devices, missing }: ImportResult): 
   return {
     dashboard: dashboard && dashboardToMessage(dashboard),
     devices: Object.fromEntries(devices),
-    missing: missing.map((device) => ({ ...device, keyNames: [...device.keyNames] })),
+    missing: missing.map((reference) => ({ ...reference, keyNames: [...reference.keyNames] })),
+    created: dashboard !== undefined,
   };
 }

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { normalizeForSearch, onUniqueViolation, type Db } from '../database';
+import { splitIntoBatches } from '../kernel/splitIntoBatches';
 import {
   dashboardNameTaken,
   type Dashboard,
@@ -23,6 +24,7 @@ interface DashboardRow {
   readonly updated_by_user_id: string;
   readonly created_at: number;
   readonly updated_at: number;
+  readonly widget_count: number | string;
 }
 
 interface ContentRow {
@@ -33,7 +35,7 @@ interface ContentRow {
   readonly last_seconds: number | null;
 }
 
-const COLUMNS = [
+const COLUMNS: readonly string[] = [
   'd.id',
   'd.organization_id',
   'd.name',
@@ -46,6 +48,13 @@ const COLUMNS = [
   'd.created_at',
   'd.updated_at',
 ];
+
+// Correlated, so that it counts only the widgets of the dashboards of the page.
+const WIDGET_COUNT =
+  '(select count(*) from widgets as n where n.organization_id = d.organization_id and n.dashboard_id = d.id) as widget_count';
+
+// Queries with many ids run in parts, because a statement has a limited number of parameters.
+const MAX_IDS = 500;
 
 /** The content without its widgets, which have their own table. */
 export type ContentFrame = Omit<DashboardContent<never>, 'widgets'>;
@@ -114,8 +123,25 @@ export class DashboardRepository {
   async find(organizationId: string, id: string): Promise<FramedDashboard | undefined> {
     const row = await this.query(organizationId)
       .where('d.id', id)
-      .first<(DashboardRow & ContentRow) | undefined>([...COLUMNS, 'd.layout', 'd.variables', 'd.last_seconds']);
+      .first<(DashboardRow & ContentRow) | undefined>([
+        ...this.listColumns(),
+        'd.layout',
+        'd.variables',
+        'd.last_seconds',
+      ]);
     return row && { dashboard: dashboardFromRow(row), frame: frameFromRow(row) };
+  }
+
+  /** Returns those of these dashboards that exist, whoever may view them, without their content. */
+  async findMany(organizationId: string, ids: readonly string[]): Promise<Dashboard[]> {
+    const dashboards: Dashboard[] = [];
+    for (const part of splitIntoBatches(ids, MAX_IDS)) {
+      const rows = await this.query(organizationId)
+        .whereIn('d.id', [...part])
+        .select<DashboardRow[]>(this.listColumns());
+      dashboards.push(...rows.map(dashboardFromRow));
+    }
+    return dashboards;
   }
 
   /** Same as `find`, and locks the dashboard with its content until the end of the transaction. */
@@ -127,7 +153,10 @@ export class DashboardRepository {
   /** Lists at most `limit` dashboards that the viewer may view, by name, after the normalized name `after`. */
   async list(viewer: Viewer, filter: DashboardFilter, after: string | undefined, limit: number): Promise<Dashboard[]> {
     const nameColumn = this.db.dialect.byBytes('d.name_folded');
-    const query = this.queryViewable(viewer).orderByRaw(nameColumn).limit(limit).select<DashboardRow[]>(COLUMNS);
+    const query = this.queryViewable(viewer)
+      .orderByRaw(nameColumn)
+      .limit(limit)
+      .select<DashboardRow[]>(this.listColumns());
     if (after !== undefined) void query.whereRaw(`${nameColumn} > ?`, [after]);
     if (filter.foldedSearch !== '') {
       const pattern = `%${filter.foldedSearch.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
@@ -160,6 +189,10 @@ export class DashboardRepository {
       .where('d.name_folded', normalizeForSearch(name))
       .first<{ id: string } | undefined>('d.id');
     return row !== undefined;
+  }
+
+  private listColumns(): (string | Knex.Raw)[] {
+    return [...COLUMNS, this.db.knex.raw(WIDGET_COUNT)];
   }
 
   private query(organizationId: string): Knex.QueryBuilder {
@@ -232,5 +265,6 @@ function dashboardFromRow(row: DashboardRow): Dashboard {
     updatedByUserId: row.updated_by_user_id,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+    widgetCount: Number(row.widget_count),
   };
 }

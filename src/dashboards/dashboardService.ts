@@ -5,7 +5,7 @@ import { notFound, throwIfAny } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
 import { newId } from '../kernel/ids';
 import { getPage, getPageSize, type Cursors } from '../kernel/pages';
-import { EMPTY_CONTENT } from './content';
+import { applyContent, EMPTY_CONTENT } from './content';
 import { checkReferences, listReferences } from './contentReferences';
 import { assertWithinLimits, checkContent } from './contentRules';
 import {
@@ -115,8 +115,11 @@ export class DashboardService {
       checkEtag('dashboard', dashboard.revision, etag);
       if (Object.values(change).every((value) => value === undefined)) return { ...dashboard, content };
       const { name, description, visibility, editorRoleIds } = change;
-      if (visibility !== undefined || editorRoleIds) await assertCanShare(repos, viewer, dashboard);
-      if (editorRoleIds) await assertRolesExist(repos, viewer, editorRoleIds);
+      const changesVisibility = visibility !== undefined && visibility !== dashboard.visibility;
+      const changesRoles = editorRoleIds !== undefined && !haveSameItems(editorRoleIds, dashboard.editorRoleIds);
+      if (changesVisibility || changesRoles) await assertCanShare(repos, viewer, dashboard);
+      // A role of the current list may have been deleted.
+      if (editorRoleIds) await assertRolesExist(repos, viewer, getAdded(dashboard.editorRoleIds, editorRoleIds));
       const changed: Dashboard = {
         ...dashboard,
         name: name ?? dashboard.name,
@@ -174,8 +177,11 @@ export async function createDashboard(
     updatedByUserId: userId,
     createdAt: now,
     updatedAt: now,
+    widgetCount: content.widgets.length,
   };
-  return await writeContent(transaction, { dashboard, current: undefined, wanted: content, message: source.message });
+  const change = { dashboard, field: `${source.root}.layout` };
+  const applied = applyContent({ ...content, widgets: [], layout: [] }, content, change);
+  return await writeContent(transaction, { dashboard, isNew: true, applied, message: source.message });
 }
 
 /** Throws the errors of DashboardService.create, except `name_taken`. Call it inside a transaction. */
@@ -212,7 +218,19 @@ async function assertRolesExist(
   { organizationId }: Viewer,
   ids: readonly string[],
 ): Promise<void> {
-  for (const id of ids) if (!(await roles.find(organizationId, id))) throw notFound('role', id);
+  if (ids.length === 0) return;
+  const existing = await roles.findExistingIds(organizationId, ids);
+  const missing = ids.find((id) => !existing.has(id));
+  if (missing !== undefined) throw notFound('role', missing);
+}
+
+/** Returns the items that only the new list has. */
+function getAdded(current: readonly string[], wanted: readonly string[]): string[] {
+  return wanted.filter((item) => !current.includes(item));
+}
+
+function haveSameItems(one: readonly string[], other: readonly string[]): boolean {
+  return getAdded(one, other).length === 0 && getAdded(other, one).length === 0;
 }
 
 async function findSensor(

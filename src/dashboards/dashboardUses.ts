@@ -12,7 +12,7 @@ export async function countSensorDashboards(
   return await new WidgetRepository(db).countShowingSensors(organizationId, sensors);
 }
 
-/** Counts the dashboards with a widget that shows the device or one of its sensors. */
+/** Counts the dashboards that show the device or one of its sensors, or have it as the value of a variable. */
 export async function countDeviceDashboards(db: Db, organizationId: string, deviceId: string): Promise<number> {
   return await new WidgetRepository(db).countShowingDevice(organizationId, deviceId);
 }

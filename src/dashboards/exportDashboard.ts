@@ -2,7 +2,7 @@ import { toStoredContent } from './content';
 import { getOptionDeviceIds } from './contentReferences';
 import type { DashboardContent, SeriesRef, Viewer, WidgetInput } from './dashboard';
 import { loadViewable } from './dashboardAccess';
-import { convertDevices, type DashboardDocument, type DocumentDevice } from './dashboardDocument';
+import { convertDevices, listUsedKeys, type DashboardDocument, type DocumentDevice } from './dashboardDocument';
 import type { DashboardRepositories } from './dashboardRepositories';
 import type { SiteDevice, SiteSensor } from './siteRepository';
 
@@ -20,50 +20,55 @@ export async function exportDashboard(
   const { dashboard, content } = await loadViewable(repos, viewer, id);
   const sensorIds = content.widgets.flatMap(({ series }) => series.map(({ sensorId }) => sensorId));
   const sensors = await repos.site.findSensors(viewer.organizationId, [...new Set(sensorIds)]);
-  const sensorById = new Map(sensors.map((sensor) => [sensor.sensorId, sensor]));
-  const deviceIds = listDeviceIds(content, sensorById);
+  const contentOfDevices = replaceSensors(toStoredContent(content), sensors);
+  const deviceIds = listDeviceIds(contentOfDevices);
   const found = await repos.site.findDevices(viewer.organizationId, deviceIds);
   const deviceById = new Map(found.map((device) => [device.id, device]));
-  const devices = new DocumentDevices(deviceIds.flatMap((deviceId) => deviceById.get(deviceId) ?? []));
-  const converted = convertDevices(toStoredContent(content), {
-    series: (series) => exportSeries(series, sensorById, devices),
-    device: (deviceId) => devices.findRef(deviceId),
+  const devices = deviceIds.flatMap((deviceId) => deviceById.get(deviceId) ?? []);
+  const refById = new Map(devices.map((device, index) => [device.id, `device${index + 1}`]));
+  const converted = convertDevices(contentOfDevices, ({ deviceId, missingDevice }) => {
+    const ref = refById.get(deviceId);
+    return ref === undefined
+      ? { deviceId: '', missingDevice: missingDevice || DELETED_DEVICE }
+      : { deviceId: ref, missingDevice: '' };
   });
   return {
     name: dashboard.name,
     description: dashboard.description,
     content: numberWidgets(converted),
-    devices: devices.list(),
+    devices: describeDevices(devices, refById, converted),
+  };
+}
+
+/** Replaces sensors by their device and key. */
+function replaceSensors(
+  content: DashboardContent<WidgetInput>,
+  sensors: readonly SiteSensor[],
+): DashboardContent<WidgetInput> {
+  const sensorById = new Map(sensors.map((sensor) => [sensor.sensorId, sensor]));
+  const replaceSensor = (series: SeriesRef): SeriesRef => {
+    if (series.sensorId === '') return series;
+    const sensor = sensorById.get(series.sensorId);
+    return sensor
+      ? { ...series, sensorId: '', deviceId: sensor.deviceId, keyName: sensor.keyName }
+      : { ...series, sensorId: '', missingDevice: DELETED_DEVICE, keyName: UNKNOWN_KEY };
+  };
+  return {
+    ...content,
+    widgets: content.widgets.map((widget) => ({ ...widget, series: widget.series.map(replaceSensor) })),
   };
 }
 
 /** Returns the ids of the devices that the content names, in the order of their first use. */
-function listDeviceIds(
-  { widgets, variables }: DashboardContent<WidgetInput>,
-  sensorById: ReadonlyMap<string, SiteSensor>,
-): string[] {
+function listDeviceIds({ widgets, variables }: DashboardContent<WidgetInput>): string[] {
   const ids = [
     ...widgets.flatMap(({ series, options }) => [
-      ...series.map(({ sensorId, deviceId }) => sensorById.get(sensorId)?.deviceId ?? deviceId),
+      ...series.map(({ deviceId }) => deviceId),
       ...getOptionDeviceIds(options),
     ]),
     ...variables.filter(({ kind }) => kind === 'device').map(({ value }) => value),
   ];
   return [...new Set(ids.filter((id) => id !== ''))];
-}
-
-function exportSeries(
-  series: SeriesRef,
-  sensorById: ReadonlyMap<string, SiteSensor>,
-  devices: DocumentDevices,
-): SeriesRef {
-  if (series.sensorId === '' && series.deviceId === '') return series;
-  const sensor = sensorById.get(series.sensorId);
-  const keyName = series.sensorId === '' ? series.keyName : (sensor?.keyName ?? UNKNOWN_KEY);
-  const ref = devices.findRef(sensor?.deviceId ?? series.deviceId, keyName);
-  return ref === undefined
-    ? { ...series, sensorId: '', deviceId: '', missingDevice: DELETED_DEVICE, keyName }
-    : { ...series, sensorId: '', deviceId: ref, keyName };
 }
 
 /** Replaces the ids of widgets by numbers. Widgets and layout have the same order. */
@@ -75,28 +80,16 @@ function numberWidgets({ widgets, layout, ...frame }: DashboardContent<WidgetInp
   };
 }
 
-/** The devices of a document, and the keys that its widgets use of them. */
-class DocumentDevices {
-  private readonly refById: ReadonlyMap<string, string>;
-  private readonly keyNamesById = new Map<string, Set<string>>();
-
-  constructor(private readonly devices: readonly SiteDevice[]) {
-    this.refById = new Map(devices.map(({ id }, index) => [id, `device${index + 1}`]));
-  }
-
-  /** Returns the ref of a device, and notes the key that is used of it; undefined for a deleted device. */
-  findRef(deviceId: string, keyName?: string): string | undefined {
-    const keyNames = this.keyNamesById.get(deviceId) ?? new Set();
-    if (keyName !== undefined) this.keyNamesById.set(deviceId, keyNames.add(keyName));
-    return this.refById.get(deviceId);
-  }
-
-  list(): DocumentDevice[] {
-    return this.devices.map(({ id, name, clientDeviceId }) => ({
-      ref: this.refById.get(id) ?? '',
-      name,
-      clientDeviceId: clientDeviceId ?? '',
-      keyNames: [...(this.keyNamesById.get(id) ?? [])].toSorted(),
-    }));
-  }
+/** Describes devices for another site, with the keys that the content of the document uses of them. */
+function describeDevices(
+  devices: readonly SiteDevice[],
+  refById: ReadonlyMap<string, string>,
+  content: DashboardContent<WidgetInput>,
+): DocumentDevice[] {
+  const usedKeys = Map.groupBy(listUsedKeys(content), ({ device }) => device.deviceId);
+  return devices.map(({ id, name, clientDeviceId }) => {
+    const ref = refById.get(id) as string;
+    const keyNames = new Set(usedKeys.get(ref)?.map(({ keyName }) => keyName));
+    return { ref, name, clientDeviceId: clientDeviceId ?? '', keyNames: [...keyNames].toSorted() };
+  });
 }

@@ -1,17 +1,10 @@
-import { notFound, throwIfAny, type Violation } from '../kernel/errors';
-import { isId } from '../kernel/ids';
+import { throwIfAny, type Violation } from '../kernel/errors';
+import { bindDocument, type MissingReference } from './bindDocument';
 import { getOptionDeviceIds } from './contentReferences';
-import {
-  dashboardNameTaken,
-  type DashboardWithContent,
-  type SeriesRef,
-  type Viewer,
-  type WidgetInput,
-} from './dashboard';
-import { convertDevices, type DashboardDocument, type DocumentDevice } from './dashboardDocument';
-import type { DashboardRepositories } from './dashboardRepositories';
+import { assertWithinLimits } from './contentRules';
+import { dashboardNameTaken, type DashboardWithContent, type Viewer } from './dashboard';
+import { convertDevices, toReferenceKey, type DashboardDocument } from './dashboardDocument';
 import { assertCreatable, createDashboard, type DashboardOptions, type NewDashboard } from './dashboardService';
-import type { SiteDevice } from './siteRepository';
 
 /** A document, and how to bind its devices. */
 export interface DashboardImport {
@@ -23,22 +16,13 @@ export interface DashboardImport {
   readonly dryRun: boolean;
 }
 
-/** A device or sensors that an import did not find. */
-export interface MissingDevice {
-  readonly ref: string;
-  readonly name: string;
-  /** Keys for which the device that was found has no sensor; empty: the device was not found. */
-  readonly keyNames: readonly string[];
-  readonly reason: 'not_found' | 'ambiguous' | 'sensor_not_found';
-}
-
 /** The result of an import. */
 export interface ImportResult {
   /** Undefined in a dry run. */
   readonly dashboard: DashboardWithContent | undefined;
   /** The ids of the devices that were found, by `ref`. */
   readonly devices: ReadonlyMap<string, string>;
-  readonly missing: readonly MissingDevice[];
+  readonly missing: readonly MissingReference[];
 }
 
 const SOURCE = { root: 'document.content', message: 'Imported', allowsUnknownKinds: true };
@@ -52,10 +36,12 @@ export async function importDashboard(
   viewer: Viewer,
   { document, name, devices: wanted, dryRun }: DashboardImport,
 ): Promise<ImportResult> {
+  assertWithinLimits(document.content);
   throwIfAny([...checkDocument(document), ...checkWantedDevices(document, wanted)]);
   return await work.transaction(async (repos, db) => {
-    const { devices, missing } = await bindDevices(repos, viewer.organizationId, document, wanted);
-    const newDashboard = toNewDashboard(document, name, devices);
+    const { deviceIds, missing } = await bindDocument(repos, viewer.organizationId, document, wanted);
+    const devices = listBoundRefs(document, deviceIds);
+    const newDashboard = toNewDashboard(document, name, deviceIds);
     if (!dryRun) {
       const dashboard = await createDashboard({ repos, db, feed }, viewer, newDashboard, clock.now(), SOURCE);
       return { dashboard, devices, missing };
@@ -116,98 +102,35 @@ function checkWantedDevices({ devices }: DashboardDocument, wanted: ReadonlyMap<
     }));
 }
 
-/** Finds the devices of a document. Throws `device_not_found` for a device of the map that does not exist. */
-async function bindDevices(
-  repos: DashboardRepositories,
-  organizationId: string,
-  { content, devices: documentDevices }: DashboardDocument,
-  wanted: ReadonlyMap<string, string>,
-): Promise<Pick<ImportResult, 'devices' | 'missing'>> {
-  const devices = new Map<string, string>();
-  const missing: MissingDevice[] = [];
-  for (const device of documentDevices) {
-    const wantedId = wanted.get(device.ref);
-    const candidates =
-      wantedId === undefined
-        ? await findCandidates(repos, organizationId, device)
-        : await findWanted(repos, organizationId, wantedId);
-    const [only] = candidates;
-    if (only && candidates.length === 1) devices.set(device.ref, only.id);
-    else missing.push(reportMissing(device, [], only ? 'ambiguous' : 'not_found'));
-  }
-  const sensors = await repos.site.listSensorsOfDevices(organizationId, [...devices.values()]);
-  const available = new Set(sensors.map(({ deviceId, keyName }) => JSON.stringify([deviceId, keyName])));
-  for (const device of documentDevices) {
-    const deviceId = devices.get(device.ref);
-    if (deviceId === undefined) continue;
-    const keyNames = listUsedKeys(content.widgets, device.ref).filter(
-      (keyName) => !available.has(JSON.stringify([deviceId, keyName])),
-    );
-    if (keyNames.length > 0) missing.push(reportMissing(device, keyNames, 'sensor_not_found'));
-  }
-  return { devices, missing };
-}
-
-async function findWanted({ site }: DashboardRepositories, organizationId: string, id: string): Promise<SiteDevice[]> {
-  const devices = isId(id) ? await site.findDevices(organizationId, [id]) : [];
-  if (devices.length === 0) throw notFound('device', id);
-  return devices;
-}
-
-/** Returns the devices with the clientDeviceId, or if exactly one is not found, those with the name. */
-async function findCandidates(
-  { site }: DashboardRepositories,
-  organizationId: string,
-  { name, clientDeviceId }: DocumentDevice,
-): Promise<SiteDevice[]> {
-  const byClientId = clientDeviceId === '' ? [] : await site.findByClientDeviceId(organizationId, clientDeviceId);
-  if (byClientId.length === 1 || name === '') return byClientId;
-  const byName = await site.findByName(organizationId, name);
-  return byName.length > 0 ? byName : byClientId;
-}
-
-function reportMissing(
-  { ref, name }: DocumentDevice,
-  keyNames: readonly string[],
-  reason: MissingDevice['reason'],
-): MissingDevice {
-  return { ref, name, keyNames, reason };
-}
-
-/** Returns the keys that series use of a device of the document. */
-function listUsedKeys(widgets: readonly WidgetInput[], ref: string): string[] {
-  const keyNames = widgets.flatMap(({ series }) =>
-    series.filter(({ deviceId }) => deviceId === ref).map(({ keyName }) => keyName),
+/** Returns the ids of the devices that were found, by ref. `deviceIds`: by toReferenceKey. */
+function listBoundRefs(
+  { devices }: DashboardDocument,
+  deviceIds: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  return new Map(
+    devices.flatMap(({ ref }): [string, string][] => {
+      const deviceId = deviceIds.get(toReferenceKey({ deviceId: ref, missingDevice: '' }));
+      return deviceId === undefined ? [] : [[ref, deviceId]];
+    }),
   );
-  return [...new Set(keyNames)].toSorted();
 }
 
-/** Returns the dashboard to create, with the devices that were found. */
+/** Returns the dashboard to create, with the devices that were found. `deviceIds`: by toReferenceKey. */
 function toNewDashboard(
-  { name, description, content, devices: documentDevices }: DashboardDocument,
+  { name, description, content, devices }: DashboardDocument,
   newName: string,
-  devices: ReadonlyMap<string, string>,
+  deviceIds: ReadonlyMap<string, string>,
 ): NewDashboard {
-  const nameByRef = new Map(documentDevices.map((device) => [device.ref, device.name || device.ref]));
+  const nameByRef = new Map(devices.map((device) => [device.ref, device.name || device.ref]));
   return {
     name: newName || name,
     description,
     visibility: 'organization',
     editorRoleIds: [],
-    content: convertDevices(content, {
-      series: (series) => importSeries(series, devices, nameByRef),
-      device: (ref) => devices.get(ref),
+    content: convertDevices(content, (reference) => {
+      const deviceId = deviceIds.get(toReferenceKey(reference));
+      if (deviceId !== undefined) return { deviceId, missingDevice: '' };
+      return { deviceId: '', missingDevice: nameByRef.get(reference.deviceId) ?? reference.missingDevice };
     }),
   };
-}
-
-function importSeries(
-  series: SeriesRef,
-  devices: ReadonlyMap<string, string>,
-  nameByRef: ReadonlyMap<string, string>,
-): SeriesRef {
-  if (series.deviceId === '') return series;
-  const deviceId = devices.get(series.deviceId);
-  if (deviceId !== undefined) return { ...series, deviceId };
-  return { ...series, deviceId: '', missingDevice: nameByRef.get(series.deviceId) ?? series.deviceId };
 }

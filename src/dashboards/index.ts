@@ -3,7 +3,6 @@ export { dashboardHandlers } from './dashboardHandlers';
 export { DashboardRemovalRepository } from './dashboardRemovalRepository';
 export { createDashboardRepositories } from './dashboardRepositories';
 export { DashboardService } from './dashboardService';
-export { DashboardTransfer } from './dashboardTransfer';
 export { countDeviceDashboards, countSensorDashboards } from './dashboardUses';
 export { DashboardWatch } from './dashboardWatch';
 export { widgetHandlers } from './widgetHandlers';

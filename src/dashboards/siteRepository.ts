@@ -24,6 +24,8 @@ export interface SiteDevice {
 
 // Queries with many ids run in parts, because a statement has a limited number of parameters.
 const MAX_IDS = 500;
+// Each name is searched on its own. SQLite reads all names of the organization for a name of one or two characters.
+const MAX_NAMES = 20;
 
 /** Reads the devices and sensors that dashboards refer to. */
 export class SiteRepository {
@@ -56,26 +58,95 @@ export class SiteRepository {
     );
   }
 
-  /** Returns the devices that are bound to a physical device with this id, on any connection; at most two. */
-  async findByClientDeviceId(organizationId: string, clientDeviceId: string): Promise<SiteDevice[]> {
-    return (await this.queryDevices()
-      .whereIn(
-        'p.connection_id',
-        this.db.knex('connections as c').where('c.organization_id', organizationId).select('c.id'),
-      )
-      .where('p.client_device_id', clientDeviceId)
-      .limit(2)) as SiteDevice[];
+  /** Returns the devices that are bound to physical devices with these ids, on any connection, by clientDeviceId. */
+  async findByClientDeviceIds(
+    organizationId: string,
+    clientDeviceIds: readonly string[],
+  ): Promise<Map<string, SiteDevice[]>> {
+    const connections = this.db.knex('connections as c').where('c.organization_id', organizationId).select('c.id');
+    const devices = await readInParts(
+      clientDeviceIds,
+      async (part) =>
+        (await this.queryDevices()
+          .whereIn('p.connection_id', connections)
+          .whereIn('p.client_device_id', part)) as SiteDevice[],
+    );
+    return Map.groupBy(devices, ({ clientDeviceId }) => clientDeviceId ?? '');
   }
 
-  /** Returns the devices with this name (case-insensitive); at most two. */
-  async findByName(organizationId: string, name: string): Promise<SiteDevice[]> {
-    const folded = normalizeForSearch(name);
-    const query = this.queryDevices()
+  /** Returns the devices with these names (case-insensitive), by normalized name; at most two of each. */
+  async findByNames(organizationId: string, names: readonly string[]): Promise<Map<string, SiteDevice[]>> {
+    const { knex, dialect } = this.db;
+    // The search index finds the candidates of one name.
+    const queryName = (folded: string): Knex.QueryBuilder => {
+      const named = this.queryDevices()
+        .where({ 'd.organization_id': organizationId, 'd.name_folded': folded })
+        .limit(2);
+      return knex.from(dialect.whereNameContains(named, folded).as('n')).select('*');
+    };
+    const devices: SiteDevice[] = [];
+    for (const part of splitIntoBatches([...new Set(names.map(normalizeForSearch))], MAX_NAMES)) {
+      const [first, ...others] = part.map(queryName) as [Knex.QueryBuilder, ...Knex.QueryBuilder[]];
+      devices.push(...((await first.unionAll(others)) as SiteDevice[]));
+    }
+    return Map.groupBy(devices, ({ name }) => normalizeForSearch(name));
+  }
+
+  /** Returns the oldest devices, at most `limit`. */
+  async listDevices(organizationId: string, limit: number): Promise<SiteDevice[]> {
+    return (await this.queryDevices()
       .where('d.organization_id', organizationId)
-      .where('d.name_folded', folded)
-      .limit(2);
-    // The search index finds the candidates.
-    return (await this.db.dialect.whereNameContains(query, folded)) as SiteDevice[];
+      .orderBy(['d.created_at', 'd.id'])
+      .limit(limit)) as SiteDevice[];
+  }
+
+  /** Returns the devices that are bound to a connection, by clientDeviceId, at most `limit`. */
+  async listDevicesOfConnection(organizationId: string, connectionId: string, limit: number): Promise<SiteDevice[]> {
+    return (await this.queryDevices()
+      .where({ 'p.connection_id': connectionId, 'd.organization_id': organizationId })
+      .orderBy(['p.connection_id', 'p.client_device_id'])
+      .limit(limit)) as SiteDevice[];
+  }
+
+  /** Returns the devices of a model that were bound first, at most `limit`. */
+  async listDevicesOfModel(organizationId: string, modelId: string, limit: number): Promise<SiteDevice[]> {
+    const firstBound = this.db
+      .knex('physical_devices as b')
+      .join('device_profiles as f', 'f.id', 'b.profile_id')
+      .where({ 'b.organization_id': organizationId, 'f.device_model_id': modelId })
+      .orderBy('b.id')
+      .limit(limit)
+      .select('b.device_id');
+    return (await this.queryDevices().whereIn('d.id', firstBound).orderBy('p.id')) as SiteDevice[];
+  }
+
+  /** Returns the commands of these devices. */
+  async listCommands(
+    organizationId: string,
+    deviceIds: readonly string[],
+  ): Promise<{ deviceId: string; foldedName: string }[]> {
+    return await readInParts(
+      deviceIds,
+      async (part) =>
+        await this.db
+          .knex('commands as c')
+          .where('c.organization_id', organizationId)
+          .whereIn('c.device_id', part)
+          .select<{ deviceId: string; foldedName: string }[]>({ deviceId: 'c.device_id', foldedName: 'c.name_folded' }),
+    );
+  }
+
+  /** Returns the normalized names of those of these connections (case-insensitive) that exist. */
+  async findConnectionNames(organizationId: string, names: readonly string[]): Promise<string[]> {
+    return await readInParts(
+      names.map(normalizeForSearch),
+      async (part) =>
+        await this.db
+          .knex('connections as c')
+          .where('c.organization_id', organizationId)
+          .whereIn('c.name_folded', part)
+          .pluck<string[]>('c.name_folded'),
+    );
   }
 
   private querySensors(organizationId: string): Knex.QueryBuilder {

@@ -17,7 +17,8 @@ export interface SiteExcerpt {
 
 type NewWidget = Omit<WidgetInput, 'id'>;
 
-const MAX_KEYS = 8;
+/** The most charts, and the most keys of a device model. */
+const MAX_GROUPS = 8;
 const MAX_SERIES = 10;
 const HALF_WIDTH = GRID_COLUMNS / 2;
 const CHART_HEIGHT = 6;
@@ -55,17 +56,18 @@ export function createConnectionContent(connectionName: string, site: SiteExcerp
 
 /** Creates the content of the dashboard of a device model, for the device that the viewer chooses. */
 export function createModelContent(site: SiteExcerpt): DashboardContent<WidgetInput> {
-  const groups = rankKeys(site.sensors);
+  const groupsByKey = Map.groupBy(rankGroups(site.sensors), ({ keyName }) => keyName);
+  const keys = [...groupsByKey].slice(0, MAX_GROUPS);
   const toSeries = (keyName: string): SeriesRef => ({ ...EMPTY_SERIES, deviceVariable: VARIABLE, keyName });
   const latest = createWidget(
     'latest',
     'Latest values',
     {},
-    groups.map(({ keyName }) => toSeries(keyName)),
+    keys.map(([keyName]) => toSeries(keyName)),
   );
-  const charts = groups.flatMap(({ keyName, sensors: [sensor] }) => {
-    const widget = sensor && createChart(sensor, [toSeries(keyName)]);
-    return widget ? [{ widget, width: HALF_WIDTH, height: CHART_HEIGHT }] : [];
+  const charts = keys.flatMap(([keyName, groups]) => {
+    const group = groups.find(hasChart);
+    return group ? [{ widget: createChart(group, [toSeries(keyName)]), width: HALF_WIDTH, height: CHART_HEIGHT }] : [];
   });
   const executions = createWidget('executions', 'Latest executions', { deviceVariable: VARIABLE, limit: 10 });
   const tiles = [
@@ -73,55 +75,63 @@ export function createModelContent(site: SiteExcerpt): DashboardContent<WidgetIn
     { widget: executions, width: HALF_WIDTH, height: 5 },
     ...charts,
   ];
-  return arrange(tiles, [createDeviceVariable(site)]);
+  return arrange(tiles, [createDeviceVariable(site, new Set(keys.map(([keyName]) => keyName)))]);
 }
 
-/** The variable offers the devices that have all keys which the devices of the model share. */
-function createDeviceVariable({ devices, sensors }: SiteExcerpt): DashboardVariable {
-  const groups = rankKeys(sensors);
-  const sharedKeys = groups
-    .filter((group) => new Set(group.sensors.map(({ deviceId }) => deviceId)).size === devices.length)
-    .map(({ keyName }) => keyName);
+/** The variable offers the devices that have all of these keys which the devices of the model share. */
+function createDeviceVariable({ devices, sensors }: SiteExcerpt, keys: ReadonlySet<string>): DashboardVariable {
+  const sensorsByKey = Map.groupBy(sensors, ({ keyName }) => keyName);
+  const sharedKeys = [...keys].filter(
+    (keyName) => new Set(sensorsByKey.get(keyName)?.map(({ deviceId }) => deviceId)).size === devices.length,
+  );
   const value = devices[0]?.id ?? '';
   return { name: VARIABLE, label: 'Device', kind: 'device', keyNames: sharedKeys, choices: [], value };
 }
 
-/** Creates a chart for each of the most common keys. */
+/** Creates a chart for each of the most common groups of sensors. */
 function createCharts({ devices, sensors }: SiteExcerpt): Tile[] {
   const nameById = new Map(devices.map(({ id, name }) => [id, name]));
-  return rankKeys(sensors).flatMap(({ sensors: group }) => {
-    const [first] = group;
-    const series = group
+  const groups = rankGroups(sensors).filter(hasChart).slice(0, MAX_GROUPS);
+  return groups.map((group) => {
+    const series = group.sensors
       .slice(0, MAX_SERIES)
       .map(({ sensorId, deviceId }) => ({ ...EMPTY_SERIES, sensorId, label: nameById.get(deviceId) ?? '' }));
-    const widget = first && createChart(first, series);
-    return widget ? [{ widget, width: HALF_WIDTH, height: CHART_HEIGHT }] : [];
+    return { widget: createChart(group, series), width: HALF_WIDTH, height: CHART_HEIGHT };
   });
 }
 
-/** Creates the widget that fits a sensor and its key; undefined for sensors of JSON. */
-function createChart({ keyName, valueType, unit }: SiteSensor, series: readonly SeriesRef[]): NewWidget | undefined {
+/** Sensors whose values fit into one chart: they have the same key, value type and unit. */
+interface SensorGroup extends Pick<SiteSensor, 'keyName' | 'valueType' | 'unit'> {
+  readonly sensors: readonly SiteSensor[];
+}
+
+/** Whether a chart can show the values of a group. */
+function hasChart({ valueType }: SensorGroup): boolean {
+  return valueType !== 'json';
+}
+
+/** Creates the widget that fits a group of sensors. */
+function createChart({ keyName, valueType, unit }: SensorGroup, series: readonly SeriesRef[]): NewWidget {
   const title = toTitle(keyName);
-  if (valueType === 'json') return undefined;
   if (valueType === 'boolean' || valueType === 'string') return createWidget('state_timeline', title, {}, series);
   if (unit === '%' && series.length === 1) return createWidget('gauge', title, { min: 0, max: 100 }, series);
   return createWidget('time_series', title, unit === '%' ? { min: 0, max: 100 } : {}, series);
 }
 
-/** Groups sensors by key: the most common keys first, technical ones last, at most MAX_KEYS. */
-function rankKeys(sensors: readonly SiteSensor[]): { keyName: string; sensors: SiteSensor[] }[] {
-  const groups = [...Map.groupBy(sensors, ({ keyName }) => keyName)].map(([keyName, group]) => ({
-    keyName,
-    sensors: group,
-  }));
-  return groups
+/** Groups sensors: the largest groups first, those with technical keys last. */
+function rankGroups(sensors: readonly SiteSensor[]): SensorGroup[] {
+  const groups = Map.groupBy(sensors, ({ keyName, valueType, unit }) => JSON.stringify([keyName, valueType, unit]));
+  return [...groups.values()]
+    .map((group) => {
+      const { keyName, valueType, unit } = group[0] as SiteSensor;
+      return { keyName, valueType, unit, sensors: group };
+    })
     .toSorted(
       (a, b) =>
         Number(TECHNICAL_KEYS.has(a.keyName)) - Number(TECHNICAL_KEYS.has(b.keyName)) ||
         b.sensors.length - a.sensors.length ||
         a.keyName.localeCompare(b.keyName, 'en'),
-    )
-    .slice(0, MAX_KEYS);
+    );
 }
 
 /** A widget and its size. */

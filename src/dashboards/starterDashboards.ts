@@ -1,10 +1,16 @@
-import type { Dashboard, DashboardContent, Viewer, WidgetInput } from './dashboard';
-import { canView } from './dashboard';
+import { DomainError } from '../kernel/errors';
+import {
+  canView,
+  MAX_DASHBOARDS,
+  type Dashboard,
+  type DashboardContent,
+  type Viewer,
+  type WidgetInput,
+} from './dashboard';
 import type { DashboardRepositories } from './dashboardRepositories';
 import { createDashboard, type DashboardOptions } from './dashboardService';
 import { createConnectionContent, createModelContent, createOverviewContent, type SiteExcerpt } from './starterContent';
 import type { SiteDevice } from './siteRepository';
-import type { CreatedStarter } from './starterRepository';
 
 /** A starter dashboard that the organization can have. */
 interface Starter {
@@ -20,10 +26,12 @@ interface Starter {
 export interface StarterResult {
   readonly created: readonly Dashboard[];
   readonly existing: readonly Dashboard[];
+  /** The number of starter dashboards that the call did not create, but a later call can. */
+  readonly remainingCount: number;
 }
 
-const MAX_CONNECTIONS = 50;
-const MAX_MODELS = 50;
+/** The maximum number of starter dashboards that a call creates. */
+const MAX_CREATED = 100;
 /** A starter dashboard shows at most the sensors of this many devices. */
 const MAX_DEVICES = 100;
 const MAX_DEVICES_OF_MODEL = 20;
@@ -31,8 +39,9 @@ const MAX_NAME_LENGTH = 200;
 const SOURCE = { root: 'content', message: 'Starter dashboard', allowsUnknownKinds: false };
 
 /**
- * Creates an overview, a dashboard for each connection and one for each device model. Creates only what no call has
- * created before; `again`: also what was created and then deleted. Throws `too_many_dashboards`.
+ * Creates an overview, a dashboard for each connection and one for each device model, at most MAX_CREATED. Creates only
+ * what no call has created before; `again`: also what was created and then deleted. Throws `too_many_dashboards` if
+ * there is no room for the first one.
  */
 export async function createStarterDashboards(
   options: DashboardOptions,
@@ -40,36 +49,45 @@ export async function createStarterDashboards(
   again: boolean,
 ): Promise<StarterResult> {
   const { repos } = options.work;
-  const starters = await listStarters(repos, viewer.organizationId);
-  const earlierByKey = new Map((await repos.starters.list(viewer.organizationId)).map((one) => [one.starterKey, one]));
+  const { organizationId } = viewer;
+  const starters = await listStarters(repos, organizationId);
+  const earlier = await repos.starters.list(organizationId);
+  const earlierIdByKey = new Map(earlier.map(({ starterKey, dashboardId }) => [starterKey, dashboardId]));
+  const found = await repos.dashboards.findMany(organizationId, [...earlierIdByKey.values()]);
+  const foundById = new Map(found.map((dashboard) => [dashboard.id, dashboard]));
+  const findExisting = ({ key }: Starter): Dashboard | undefined => foundById.get(earlierIdByKey.get(key) ?? '');
+  const missing = starters.filter((starter) => !findExisting(starter) && (again || !earlierIdByKey.has(starter.key)));
   const created: Dashboard[] = [];
-  const existing: Dashboard[] = [];
-  for (const starter of starters) {
-    const earlier = earlierByKey.get(starter.key);
-    const found = earlier && (await repos.dashboards.find(viewer.organizationId, earlier.dashboardId))?.dashboard;
-    if (found) {
-      if (canView(found, viewer)) existing.push(found);
-    } else if (!earlier || again) {
-      const dashboard = await createStarter(options, viewer, starter, earlier);
+  let remainingCount = missing.length;
+  for (const starter of missing.slice(0, MAX_CREATED)) {
+    try {
+      const dashboard = await createStarter(options, viewer, starter, earlierIdByKey.get(starter.key));
       if (dashboard) created.push(dashboard);
+    } catch (error) {
+      if (created.length === 0 || !isTooManyDashboards(error)) throw error;
+      break;
     }
+    remainingCount -= 1;
   }
-  return { created, existing };
+  const existing = starters.flatMap((starter) => findExisting(starter) ?? []).filter((one) => canView(one, viewer));
+  return { created, existing, remainingCount };
 }
 
-/** Creates one starter dashboard; undefined if a concurrent call has created it. */
+/**
+ * Creates one starter dashboard; undefined if a concurrent call has created it. `earlierId`: the dashboard that an
+ * earlier call created for it.
+ */
 async function createStarter(
   { work, feed, clock }: DashboardOptions,
   viewer: Viewer,
   { key, name, description, createContent }: Starter,
-  earlier: CreatedStarter | undefined,
+  earlierId: string | undefined,
 ): Promise<Dashboard | undefined> {
   const { organizationId } = viewer;
   const content = await createContent(work.repos);
   return await work.transaction(async (repos, db) => {
     await repos.members.lockOrganization(organizationId);
-    const current = (await repos.starters.list(organizationId)).find(({ starterKey }) => starterKey === key);
-    if (current?.dashboardId !== earlier?.dashboardId) return undefined;
+    if ((await repos.starters.findDashboardId(organizationId, key)) !== earlierId) return undefined;
     const freeName = await findFreeName(repos, organizationId, name);
     const dashboard = await createDashboard(
       { repos, db, feed },
@@ -83,40 +101,45 @@ async function createStarter(
   });
 }
 
+function isTooManyDashboards(error: unknown): boolean {
+  return error instanceof DomainError && error.reason === 'too_many_dashboards';
+}
+
 /** Lists the starter dashboards that fit the connections and devices of the organization. */
 async function listStarters(repos: DashboardRepositories, organizationId: string): Promise<Starter[]> {
-  const connections = await repos.starters.listConnections(organizationId, MAX_CONNECTIONS);
-  const models = await repos.starters.listModels(organizationId, MAX_MODELS);
+  // More of them cannot have a dashboard each.
+  const connections = await repos.starters.listConnections(organizationId, MAX_DASHBOARDS);
+  const models = await repos.starters.listModels(organizationId, MAX_DASHBOARDS);
   return [
     {
       key: 'overview',
       name: 'Site overview',
       description: 'Connections, executions and the most common sensors of the site.',
-      createContent: async ({ starters, site }) =>
+      createContent: async ({ site }) =>
         createOverviewContent(
-          await readExcerpt(site, organizationId, await starters.listDevices(organizationId, MAX_DEVICES)),
+          await readExcerpt(site, organizationId, await site.listDevices(organizationId, MAX_DEVICES)),
         ),
     },
     ...connections.map(({ id, name }): Starter => ({
       key: `connection:${id}`,
       name: `Connection ${name.slice(0, MAX_NAME_LENGTH)}`,
       description: 'The status of the connection and the most common sensors of its devices.',
-      createContent: async ({ starters, site }) =>
+      createContent: async ({ site }) =>
         createConnectionContent(
           name,
-          await readExcerpt(site, organizationId, await starters.listDevices(organizationId, MAX_DEVICES, id)),
+          await readExcerpt(site, organizationId, await site.listDevicesOfConnection(organizationId, id, MAX_DEVICES)),
         ),
     })),
     ...models.map(({ id, name }): Starter => ({
       key: `model:${id}`,
       name: `Model ${name.slice(0, MAX_NAME_LENGTH)}`,
       description: 'The sensors of one device of this model; choose the device at the top.',
-      createContent: async ({ starters, site }) =>
+      createContent: async ({ site }) =>
         createModelContent(
           await readExcerpt(
             site,
             organizationId,
-            await starters.listDevicesOfModel(organizationId, id, MAX_DEVICES_OF_MODEL),
+            await site.listDevicesOfModel(organizationId, id, MAX_DEVICES_OF_MODEL),
           ),
         ),
     })),

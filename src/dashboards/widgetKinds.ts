@@ -6,7 +6,7 @@ export interface WidgetKind {
   readonly id: string;
   readonly name: string;
   readonly description: string;
-  /** The JSON Schema of its options. `deviceId` and `deviceVariable` always name a device. */
+  /** The JSON Schema of its options. `deviceId`, `deviceVariable` and `missingDevice` always name a device. */
   readonly optionsSchema: JsonObject;
   /** The maximum number of series; 0: none. */
   readonly maxSeries: number;
@@ -54,6 +54,7 @@ const COLOR = { enum: ['neutral', 'good', 'warning', 'critical'], title: 'Color'
 const DEVICE = {
   deviceId: { type: 'string', maxLength: 128, title: 'Device', description: 'Id of the device.' },
   deviceVariable: text('Device variable', 64, 'Name of a device variable of the dashboard, instead of a device'),
+  missingDevice: text('Missing device', 255, 'Name of a device that an import did not find, instead of a device'),
 };
 const STATES = {
   type: 'array',

@@ -106,26 +106,35 @@ export class WidgetRepository {
 
   /** Counts the dashboards with a widget that shows one of these sensors. */
   async countShowingSensors(organizationId: string, sensors: readonly ShownSensor[]): Promise<number> {
-    const bySensor = await this.queryShown(organizationId)
-      .whereIn(
-        'sensor_id',
-        sensors.map(({ sensorId }) => sensorId),
-      )
-      .pluck<string[]>('dashboard_id');
-    const ids = new Set(bySensor);
-    for (const { deviceId, keyName } of sensors) {
-      const byKey = await this.queryShown(organizationId)
-        .where({ device_id: deviceId, key_name: keyName })
-        .pluck<string[]>('dashboard_id');
-      byKey.forEach((id) => ids.add(id));
-    }
-    return ids.size;
+    const bySensor = this.queryShown(organizationId).whereIn(
+      'sensor_id',
+      sensors.map(({ sensorId }) => sensorId),
+    );
+    const sensorsByDevice = Map.groupBy(sensors, ({ deviceId }) => deviceId);
+    const byKey = [...sensorsByDevice].map(([deviceId, ofDevice]) =>
+      this.queryShown(organizationId)
+        .where('device_id', deviceId)
+        .whereIn(
+          'key_name',
+          ofDevice.map(({ keyName }) => keyName),
+        ),
+    );
+    const rows = (await bySensor.union(byKey)) as unknown[];
+    return rows.length;
   }
 
-  /** Counts the dashboards with a widget that shows the device or one of its sensors. */
+  /**
+   * Counts the dashboards with a widget that shows the device or one of its sensors, or with a variable whose initial
+   * value is the device.
+   */
   async countShowingDevice(organizationId: string, deviceId: string): Promise<number> {
-    const ids = await this.queryShown(organizationId).where('device_id', deviceId).pluck<string[]>('dashboard_id');
-    return ids.length;
+    const byVariable = this.db
+      .knex('dashboards')
+      .where('organization_id', organizationId)
+      .where('variables', 'like', `%"${deviceId}"%`)
+      .select('id');
+    const rows = (await this.queryShown(organizationId).where('device_id', deviceId).union([byVariable])) as unknown[];
+    return rows.length;
   }
 
   private queryShown(organizationId: string): Knex.QueryBuilder {

@@ -1,8 +1,8 @@
 import type { Db } from '../database';
 import type { ChangeFeed } from '../kernel/changeFeed';
-import { applyContent, toStoredContent } from './content';
+import { toStoredContent, type AppliedContent } from './content';
 import { listWidgetSensors } from './contentReferences';
-import type { Dashboard, DashboardContent, DashboardWithContent, Widget, WidgetInput } from './dashboard';
+import type { Dashboard, DashboardWithContent } from './dashboard';
 import type { DashboardRepositories } from './dashboardRepositories';
 
 /** A transaction that changes a dashboard. */
@@ -16,29 +16,22 @@ export interface DashboardTransaction {
 interface ContentWrite {
   /** The dashboard as it will be: with its new revision, its time, and the user who changed it. */
   readonly dashboard: Dashboard;
-  /** The content to replace; undefined: the dashboard is new. */
-  readonly current: DashboardContent<Widget> | undefined;
-  readonly wanted: DashboardContent<WidgetInput>;
+  readonly isNew: boolean;
+  /** The new content, and how its widgets differ from the stored ones. */
+  readonly applied: AppliedContent;
   /** The comment of the revision. */
   readonly message: string;
-  /** Whether new widgets keep their ids: they are those of earlier widgets of this dashboard. */
-  readonly keepsIds?: boolean;
 }
 
 /** Stores a dashboard with its content as a new revision, and notifies watchers after the commit. Throws `name_taken`. */
 export async function writeContent(
   { repos, db, feed }: DashboardTransaction,
-  { dashboard, current, wanted, message, keepsIds = false }: ContentWrite,
+  { dashboard, isNew, applied, message }: ContentWrite,
 ): Promise<DashboardWithContent> {
   const { id, organizationId, revision, updatedAt: now } = dashboard;
-  const change = { dashboardId: id, revision, now, keepsIds };
-  const { content, created, updated, deletedIds } = applyContent(
-    current ?? { ...wanted, widgets: [], layout: [] },
-    wanted,
-    change,
-  );
-  if (current) await repos.dashboards.update(organizationId, dashboard, content);
-  else await repos.dashboards.create(organizationId, dashboard, content);
+  const { content, created, updated, deletedIds } = applied;
+  if (isNew) await repos.dashboards.create(organizationId, dashboard, content);
+  else await repos.dashboards.update(organizationId, dashboard, content);
   const changed = [...created, ...updated];
   const knownDevices = await repos.widgets.listSensorDevices(organizationId, id);
   const sensors = await listWidgetSensors(repos, organizationId, changed, knownDevices);
@@ -58,5 +51,5 @@ export async function writeContent(
     JSON.stringify(toStoredContent(content)),
   );
   db.afterCommit(() => feed.notify(organizationId));
-  return { ...dashboard, content };
+  return { ...dashboard, widgetCount: content.widgets.length, content };
 }

@@ -104,6 +104,11 @@ describe.each(sqliteOnly())('rules of content on $name', (engine) => {
       /options\.deviceVariable: "shift" is not a device variable of the dashboard: use one of `boiler`$/,
     ],
     [
+      'a device by its id and as missing',
+      { widgets: [{ kind: 'executions', options: { missingDevice: 'Boiler 1', deviceId: 'a' } }] },
+      /options\.missingDevice: must not be set together with deviceId/,
+    ],
+    [
       'a device and a variable',
       {
         widgets: [{ kind: 'executions', options: { deviceVariable: 'boiler', deviceId: 'a' } }],

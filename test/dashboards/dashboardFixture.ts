@@ -20,6 +20,7 @@ export interface DashboardJson {
   readonly etag: string;
   readonly ownerUserId: string;
   readonly visibility: string;
+  readonly widgetCount: number;
   readonly content: {
     readonly widgets: readonly WidgetJson[];
     readonly layout: readonly PlaceJson[];
@@ -119,6 +120,14 @@ export class DashboardUser {
       sensorTemplateIds,
     });
     return { id, sensorIds: device.sensors.map((sensor) => sensor.id) };
+  }
+
+  /** Creates a command of a device. */
+  async createCommand(deviceId: string, name: string): Promise<void> {
+    await this.call('/actuator_command.v2.ActuatorCommandService/CreateCommand', {
+      id: deviceId,
+      command: { name, mode: 'direct', directPayload: '{"on": true}', verificationStrategy: 'no_verification' },
+    });
   }
 
   /** Creates a connection of a gateway. */

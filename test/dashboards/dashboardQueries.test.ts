@@ -14,7 +14,7 @@ describe.each(engines())('the queries of dashboards on $name', ({ name, createDa
 
   const repos = createDashboardRepositories;
   test.each<[string, (db: Db) => Promise<unknown>, readonly string[]]>([
-    ['find', async (db) => await repos(db).dashboards.find('o', 'd'), ['dashboards']],
+    ['find', async (db) => await repos(db).dashboards.find('o', 'd'), ['dashboards', 'widgets_dashboard']],
     ['count', async (db) => await repos(db).dashboards.count('o'), ['dashboards_name']],
     ['hasName', async (db) => await repos(db).dashboards.hasName('o', 'd'), ['dashboards_name']],
     ['listRevisions', async (db) => await repos(db).dashboards.listRevisions(VIEWER, []), ['dashboards_name']],
@@ -34,13 +34,17 @@ describe.each(engines())('the queries of dashboards on $name', ({ name, createDa
     ],
     [
       'dashboards that show sensors',
-      async (db) => await repos(db).widgets.countShowingSensors('o', [{ sensorId: 's', deviceId: 'd', keyName: 'k' }]),
+      async (db) =>
+        await repos(db).widgets.countShowingSensors('o', [
+          { sensorId: 's', deviceId: 'd', keyName: 'k' },
+          { sensorId: 't', deviceId: 'e', keyName: 'k' },
+        ]),
       ['widget_sensors_sensor', 'widget_sensors_device'],
     ],
     [
       'dashboards that show a device',
       async (db) => await repos(db).widgets.countShowingDevice('o', 'd'),
-      ['widget_sensors_device'],
+      ['widget_sensors_device', 'dashboards_name'],
     ],
     ['revisions', async (db) => await repos(db).revisions.list('o', 'd'), ['dashboard_revisions']],
     ['a revision', async (db) => await repos(db).revisions.find('o', 'd', 1), ['dashboard_revisions']],
@@ -49,21 +53,26 @@ describe.each(engines())('the queries of dashboards on $name', ({ name, createDa
     ['devices by id', async (db) => await repos(db).site.findDevices('o', ['d']), ['digital_devices_id']],
     [
       'devices by clientDeviceId',
-      async (db) => await repos(db).site.findByClientDeviceId('o', 'c'),
+      async (db) => await repos(db).site.findByClientDeviceIds('o', ['c', 'e']),
       ['physical_devices_client'],
     ],
+    ['commands of devices', async (db) => await repos(db).site.listCommands('o', ['d', 'e']), ['commands_']],
+    ['connections by name', async (db) => await repos(db).site.findConnectionNames('o', ['c']), ['connections_']],
+    ['dashboards by id', async (db) => await repos(db).dashboards.findMany('o', ['d', 'e']), ['widgets_dashboard']],
+    ['a starter', async (db) => await repos(db).starters.findDashboardId('o', 'k'), ['starter_dashboards']],
+    ['roles by id', async (db) => await repos(db).roles.findExistingIds('o', ['r', 's']), ['roles']],
     ['starters', async (db) => await repos(db).starters.list('o'), ['starter_dashboards']],
     ['connections of starters', async (db) => await repos(db).starters.listConnections('o', 50), ['connections_page']],
     [
       'devices of a connection',
-      async (db) => await repos(db).starters.listDevices('o', 50, 'c'),
+      async (db) => await repos(db).site.listDevicesOfConnection('o', 'c', 50),
       ['physical_devices_client'],
     ],
-    ['the oldest devices', async (db) => await repos(db).starters.listDevices('o', 50), ['digital_devices_']],
+    ['the oldest devices', async (db) => await repos(db).site.listDevices('o', 50), ['digital_devices_']],
     ['models', async (db) => await repos(db).starters.listModels('o', 50), ['physical_devices_profile']],
     [
       'devices of a model',
-      async (db) => await repos(db).starters.listDevicesOfModel('o', 'm', 20),
+      async (db) => await repos(db).site.listDevicesOfModel('o', 'm', 20),
       ['device_profiles_model', 'physical_devices_profile'],
     ],
   ])('%s uses its indexes', async (_name, query, indexes) => {

@@ -26,6 +26,7 @@ describe.each(engines())('dashboards on $name', (engine) => {
     const list = await owner.call<{ dashboards: DashboardJson[] }>(`${DASHBOARDS}/ListDashboards`, { search: 'BOIL' });
     expect(list.dashboards.map(({ id }) => id)).toEqual([created.id]);
     expect(list.dashboards[0]).not.toHaveProperty('content');
+    expect(list.dashboards[0]).toMatchObject({ widgetCount: 0 });
     const { id } = created;
     const changed = await owner.call<DashboardJson>(`${DASHBOARDS}/UpdateDashboard`, {
       id,
@@ -140,7 +141,7 @@ describe.each(engines())('dashboards on $name', (engine) => {
       await owner.call(`${DASHBOARDS}/SetDashboardContent`, {
         id,
         etag: `"${revision}"`,
-        content: {},
+        content: { lastSeconds: 60 + revision },
         message: `Save ${revision + 1}`,
       });
     const { revisions } = await owner.call<{ revisions: { revision: number; message: string; userId: string }[] }>(
@@ -216,6 +217,18 @@ describe.each(engines())('dashboards on $name', (engine) => {
     expect(await owner.fail(`${DASHBOARDS}/UpdateDashboard`, { id, editorRoleIds: ['nobody'] })).toMatchObject({
       code: 'role_not_found',
     });
+    // A client may send back everything that it read, also a role that was deleted since.
+    const unusedRoleId = await fixture.createRole(`Unused ${engine.name}`);
+    const editorRoleIds = [unusedRoleId, roleId];
+    await owner.call(`${DASHBOARDS}/UpdateDashboard`, { id, editorRoleIds });
+    await owner.call('/organization_access_control.AccessControlService/DeleteRole', { id: unusedRoleId });
+    const all = { id, visibility: 'organization', editorRoleIds: editorRoleIds.toReversed(), description: 'all' };
+    await editor.call(`${DASHBOARDS}/UpdateDashboard`, all);
+    await owner.call(`${DASHBOARDS}/UpdateDashboard`, { ...all, editorRoleIds: [...editorRoleIds, 'admin'] });
+    expect(await editor.fail(`${DASHBOARDS}/UpdateDashboard`, { id, editorRoleIds: [roleId] })).toMatchObject({
+      code: 'dashboard_not_editable',
+      message: expect.stringContaining('who may view and edit') as string,
+    });
   });
 
   test('hides a private dashboard from everybody else', async () => {
@@ -258,6 +271,9 @@ describe.each(engines())('dashboards on $name', (engine) => {
       await show(`By key ${engine.name}`, { deviceId: device.id, keyName: 'temperature' }),
     ];
     await show(`Other ${engine.name}`, { deviceId: device.id, keyName: 'level' });
+    const variables = [{ name: 'tank', kind: 'device', value: device.id }];
+    await owner.createDashboard({ content: { variables } });
+    await owner.createDashboard({ content: { variables: [{ ...variables[0], value: '' }] } });
     const list = async (sensorId: string | undefined): Promise<string[]> => {
       const request = { sensorId };
       const { dashboards } = await owner.call<{ dashboards: DashboardJson[] }>(`${DASHBOARDS}/ListDashboards`, request);
@@ -272,7 +288,7 @@ describe.each(engines())('dashboards on $name', (engine) => {
     expect(await list(temperature)).toEqual([ids[0]]);
     const { content } = await owner.getDashboard(String(ids[0]));
     expect(content.widgets[0]?.series).toMatchObject([{ sensorId: temperature }, { sensorId: level }]);
-    expect((await owner.send('DELETE', `/api/v2/devices/${device.id}`)).json).toEqual({ dashboardCount: 3 });
+    expect((await owner.send('DELETE', `/api/v2/devices/${device.id}`)).json).toEqual({ dashboardCount: 4 });
   });
 
   test('records changes in the audit trail with the dashboard and the widget', async () => {
@@ -280,10 +296,17 @@ describe.each(engines())('dashboards on $name', (engine) => {
     const { id } = await owner.createDashboard();
     const widget = await owner.call<WidgetJson>(`${WIDGETS}/CreateWidget`, { dashboardId: id, ...TEXT });
     await owner.call(`${WIDGETS}/DeleteWidget`, { dashboardId: id, widgetId: widget.id });
-    await owner.call(`${DASHBOARDS}/SetDashboardContent`, { id, content: {}, etag: '"3"' });
+    await owner.call(`${DASHBOARDS}/SetDashboardContent`, { id, content: { lastSeconds: 60 }, etag: '"3"' });
     await owner.fail(`${DASHBOARDS}/SetDashboardContent`, { id, content: {}, etag: '"3"' });
+    const document = (await owner.send('GET', `/api/v2/dashboards/${id}:export`)).json;
+    const imported = { document, name: `Copy ${engine.name}` };
+    await owner.call(`${DASHBOARDS}/ImportDashboard`, { ...imported, dryRun: true });
+    const { dashboard } = await owner.call<{ dashboard: DashboardJson }>(`${DASHBOARDS}/ImportDashboard`, imported);
+    const starters = await owner.call<{ created: DashboardJson[] }>(`${DASHBOARDS}/CreateStarterDashboards`, {});
     const path = '/organization_access_control.AccessControlService/ListAuditEvents';
-    const { events } = await owner.call<{ events: { method: string; resource: string; outcome: string }[] }>(path, {});
+    const { events } = await owner.call<{
+      events: { method: string; resource: string; outcome: string; reason: string }[];
+    }>(path, {});
     const described = events.map(({ method, resource, outcome }) => [method.split('/').at(-1), resource, outcome]);
     expect(described.toReversed().filter(([, resource]) => resource?.startsWith(`dashboards/${id}`))).toEqual([
       ['CreateDashboard', `dashboards/${id}`, 'succeeded'],
@@ -292,5 +315,50 @@ describe.each(engines())('dashboards on $name', (engine) => {
       ['SetDashboardContent', `dashboards/${id}`, 'succeeded'],
       ['SetDashboardContent', `dashboards/${id}`, 'refused'],
     ]);
+    const imports = events.filter(({ method }) => method.endsWith('ImportDashboard'));
+    expect(imports.map(({ resource, outcome, reason }) => [resource, outcome, reason])).toEqual([
+      [`dashboards/${dashboard.id}`, 'succeeded', ''],
+      ['dashboards', 'refused', 'dry_run'],
+    ]);
+    expect(starters.created.length).toBeGreaterThan(0);
+    for (const created of starters.created)
+      expect(described).toContainEqual(['CreateStarterDashboards', `dashboards/${created.id}`, 'succeeded']);
+  });
+
+  test('stores no revision for a change that changes nothing', async () => {
+    const { owner } = fixture;
+    const variables = [{ name: 'shift', kind: 'choice', choices: ['day', 'night'] }];
+    const content = { widgets: [TEXT, { kind: 'clock' }], variables, lastSeconds: 900 };
+    const created = await owner.createDashboard({ content });
+    const { id: dashboardId, etag } = created;
+    const set = async (changed: object): Promise<DashboardJson> =>
+      await owner.call<DashboardJson>(`${DASHBOARDS}/SetDashboardContent`, {
+        id: dashboardId,
+        etag: (await owner.getDashboard(dashboardId)).etag,
+        content: { ...created.content, ...changed },
+      });
+    const [widget] = created.content.widgets;
+    const same = { dashboardId, widgetId: widget?.id, etag: widget?.etag, options: { text: 'hello' } };
+    expect(await owner.call(`${WIDGETS}/UpdateWidget`, { dashboardId, widgetId: widget?.id })).toEqual(widget);
+    expect(await owner.call(`${WIDGETS}/UpdateWidget`, same)).toEqual(widget);
+    expect(await set({})).toEqual(created);
+    expect(await owner.getDashboard(dashboardId)).toEqual(created);
+    expect(created).toMatchObject({ revision: 1, widgetCount: 2 });
+    // Each part of the content is compared.
+    for (const changed of [
+      { lastSeconds: 60 },
+      { variables: [{ ...variables[0], label: 'Shift' }] },
+      { layout: created.content.layout.toReversed() },
+      { widgets: created.content.widgets.slice(0, 1), layout: created.content.layout.slice(0, 1) },
+    ])
+      expect((await set(changed)).etag).not.toBe(etag);
+    expect((await owner.getDashboard(dashboardId)).revision).toBe(5);
+    const { revisions } = await owner.call<{ revisions: unknown[] }>(`${DASHBOARDS}/ListDashboardRevisions`, {
+      id: dashboardId,
+    });
+    expect(revisions).toHaveLength(5);
+    // Restoring says that a revision is current, even if its content is.
+    const restored = await owner.call(`${DASHBOARDS}/RestoreDashboardRevision`, { id: dashboardId, revision: 5 });
+    expect(restored).toMatchObject({ revision: 6, widgetCount: 1 });
   });
 });

@@ -13,8 +13,12 @@ interface DocumentJson {
 interface ImportJson {
   readonly dashboard?: DashboardJson;
   readonly devices: Readonly<Record<string, string>>;
-  readonly missing: readonly { ref: string; name: string; keyNames: string[]; reason: string }[];
+  readonly missing: readonly { ref: string; name: string; keyNames: string[]; commandName: string; reason: string }[];
+  readonly created: boolean;
 }
+
+/** What every import reports of a document with a deleted device. */
+const DELETED = { ref: '', name: 'deleted device', keyNames: [], commandName: '', reason: 'not_found' };
 
 const KEYS = ['temperature', 'humidity'];
 const ANY_ID = /[0-9a-f]{8}-[0-9a-f]{4}-7/;
@@ -56,10 +60,14 @@ describe.each(engines())('exported dashboards on $name', (engine) => {
             { deviceId: pump.id, keyName: 'humidity' },
             { deviceId: attic.id, keyName: 'humidity' },
             { deviceVariable: 'boiler', keyName: 'temperature' },
+            { deviceVariable: 'boiler', keyName: 'humidity' },
             { sensorId: gone.sensorIds[0], label: 'Was here' },
           ],
         },
         { id: 'stop', kind: 'command', options: { deviceId: pump.id, commandName: 'Stop' } },
+        { id: 'hand', kind: 'command', options: { deviceVariable: 'boiler', commandName: 'Open' } },
+        { id: 'status', kind: 'connections', options: { connectionNames: ['Gateway'] } },
+        { id: 'log', kind: 'executions', options: { deviceId: gone.id } },
       ],
       layout: [
         { widgetId: 'stop', column: 12, row: 0, width: 6, height: 2 },
@@ -67,6 +75,8 @@ describe.each(engines())('exported dashboards on $name', (engine) => {
       ],
       lastSeconds: 900,
     };
+    await source.createCommand(pump.id, 'Stop');
+    await source.createCommand(boiler1.id, 'Open');
     const { id } = await source.createDashboard({ name: 'Heating', description: 'All of it', content });
     await source.call('/digitaldevice.v2.DigitalDeviceService/DeleteDigitalDevice', { id: gone.id });
     document = (await source.send('GET', `/api/v2/dashboards/${id}:export`)).json as unknown as DocumentJson;
@@ -83,13 +93,15 @@ describe.each(engines())('exported dashboards on $name', (engine) => {
     });
     expect(document.devices.map(({ name, clientDeviceId, keyNames }) => ({ name, clientDeviceId, keyNames }))).toEqual([
       { name: 'Pump', clientDeviceId: '', keyNames: ['humidity'] },
-      { name: 'Boiler 1', clientDeviceId: 'b-1', keyNames: ['temperature'] },
+      { name: 'Boiler 1', clientDeviceId: 'b-1', keyNames: ['humidity', 'temperature'] },
       { name: 'Boiler 2', clientDeviceId: 'b-2', keyNames: ['temperature'] },
       { name: 'Attic', clientDeviceId: '', keyNames: ['humidity'] },
     ]);
     const [stop, chart] = document.content.widgets;
     expect([stop?.id, chart?.id]).toEqual(['1', '2']);
-    expect(document.content.layout.map(({ widgetId }) => widgetId)).toEqual(['1', '2']);
+    expect(document.content.layout.map(({ widgetId }) => widgetId)).toEqual(['1', '2', '3', '4', '5']);
+    // The executions of a deleted device are not those of the organization.
+    expect(document.content.widgets.at(-1)?.options).toEqual({ missingDevice: 'deleted device' });
     expect(chart?.series.at(-1)).toMatchObject({
       missingDevice: 'deleted device',
       keyName: 'unknown',
@@ -102,7 +114,7 @@ describe.each(engines())('exported dashboards on $name', (engine) => {
       document,
       name: 'Heating 2',
     });
-    expect(missing).toEqual([]);
+    expect(missing).toEqual([DELETED]);
     const again = (await source.send('GET', `/api/v2/dashboards/${dashboard?.id}:export`)).json;
     expect(again).toEqual({ ...document, name: 'Heating 2' });
   });
@@ -112,6 +124,7 @@ describe.each(engines())('exported dashboards on $name', (engine) => {
     const connectionId = await target.createConnection('Other gateway');
     const renamed = await target.createDevice('Kessel', KEYS, { clientDeviceId: 'b-1', connectionId });
     const attic = await target.createDevice('ATTIC', ['temperature']);
+    await target.createCommand(renamed.id, 'OPEN');
     for (let copy = 0; copy < 2; copy += 1) await target.createDevice('Pump', KEYS);
 
     const dryRun = await target.call<ImportJson>(`${DASHBOARDS}/ImportDashboard`, { document, dryRun: true });
@@ -124,13 +137,16 @@ describe.each(engines())('exported dashboards on $name', (engine) => {
     expect(dryRun.missing.map(({ name, keyNames, reason }) => ({ name, keyNames, reason }))).toEqual([
       { name: 'Pump', keyNames: [], reason: 'ambiguous' },
       { name: 'Boiler 2', keyNames: [], reason: 'not_found' },
+      { name: 'deleted device', keyNames: [], reason: 'not_found' },
       { name: 'Attic', keyNames: ['humidity'], reason: 'sensor_not_found' },
+      { name: 'Gateway', keyNames: [], reason: 'connection_not_found' },
     ]);
+    expect(dryRun.created).toBe(false);
     const list = await target.call<{ dashboards: unknown[] }>(`${DASHBOARDS}/ListDashboards`, {});
     expect(list.dashboards).toEqual([]);
 
     const { dashboard, ...report } = await target.call<ImportJson>(`${DASHBOARDS}/ImportDashboard`, { document });
-    expect({ ...report }).toEqual({ devices: dryRun.devices, missing: dryRun.missing });
+    expect({ ...report }).toEqual({ devices: dryRun.devices, missing: dryRun.missing, created: true });
     const chart = dashboard?.content.widgets.find(({ kind }) => kind === 'time_series');
     expect(chart?.series).toMatchObject([
       { deviceId: renamed.id, keyName: 'temperature', label: 'One' },
@@ -138,10 +154,13 @@ describe.each(engines())('exported dashboards on $name', (engine) => {
       { missingDevice: 'Pump', keyName: 'humidity' },
       { deviceId: attic.id, keyName: 'humidity' },
       { deviceVariable: 'boiler', keyName: 'temperature' },
+      { deviceVariable: 'boiler', keyName: 'humidity' },
       { missingDevice: 'deleted device', keyName: 'unknown' },
     ]);
     expect(dashboard?.content.variables).toMatchObject([{ name: 'boiler', value: renamed.id }]);
-    expect(dashboard?.content.widgets.find(({ kind }) => kind === 'command')?.options).toEqual({ commandName: 'Stop' });
+    const options = dashboard?.content.widgets.map((widget) => widget.options);
+    expect(options).toContainEqual({ commandName: 'Stop', missingDevice: 'Pump' });
+    expect(options).toContainEqual({ missingDevice: 'deleted device' });
     expect(dashboard).toMatchObject({ ownerUserId: target.userId, visibility: 'organization', revision: 1 });
 
     // A missing device is bound by hand.
@@ -157,7 +176,23 @@ describe.each(engines())('exported dashboards on $name', (engine) => {
     const boiler = await target.createDevice('Any name', KEYS);
     const devices = Object.fromEntries(document.devices.map(({ ref }) => [ref, boiler.id]));
     const result = await target.call<ImportJson>(`${DASHBOARDS}/ImportDashboard`, { document, devices });
-    expect(result).toMatchObject({ devices, missing: [] });
+    const refByName = new Map(document.devices.map(({ name, ref }) => [name, ref]));
+    const withoutCommand = (name: string, commandName: string) => ({
+      ref: refByName.get(name),
+      name,
+      keyNames: [],
+      commandName,
+      reason: 'command_not_found',
+    });
+    expect(result).toMatchObject({
+      devices,
+      missing: [
+        DELETED,
+        withoutCommand('Pump', 'Stop'),
+        withoutCommand('Boiler 1', 'Open'),
+        { name: 'Gateway', reason: 'connection_not_found' },
+      ],
+    });
     expect(
       await target.fail(`${DASHBOARDS}/ImportDashboard`, { document, devices: { ...devices, other: boiler.id } }),
     ).toMatchObject({ code: 'validation_failed' });
@@ -170,7 +205,51 @@ describe.each(engines())('exported dashboards on $name', (engine) => {
     });
   });
 
+  test('are bound to devices and sensors that were missing at an earlier import, and exist now', async () => {
+    const target = await fixture.organization(`Later ${engine.name}`);
+    const first = await target.call<ImportJson>(`${DASHBOARDS}/ImportDashboard`, { document });
+    const exported = (await target.send('GET', `/api/v2/dashboards/${first.dashboard?.id}:export`)).json;
+    expect(exported['devices']).toEqual([]);
+    const pump = await target.createDevice('PUMP', ['humidity', 'humidity']);
+    const boiler = await target.createDevice('Boiler 2', ['humidity']);
+    const second = await target.call<ImportJson>(`${DASHBOARDS}/ImportDashboard`, {
+      document: exported,
+      name: 'Later',
+    });
+    expect(second.missing.map(({ ref, name, keyNames, reason }) => [ref, name, keyNames, reason])).toEqual([
+      ['', 'Boiler 1', [], 'not_found'],
+      ['', 'Attic', [], 'not_found'],
+      ['', 'deleted device', [], 'not_found'],
+      ['', 'Pump', ['humidity'], 'ambiguous'],
+      ['', 'Boiler 2', ['temperature'], 'sensor_not_found'],
+      ['', 'Pump', [], 'command_not_found'],
+      ['', 'Gateway', [], 'connection_not_found'],
+    ]);
+    const widgets = second.dashboard?.content.widgets ?? [];
+    expect(widgets.find(({ kind }) => kind === 'time_series')?.series).toMatchObject([
+      { missingDevice: 'Boiler 1' },
+      { deviceId: boiler.id, keyName: 'temperature' },
+      { deviceId: pump.id, keyName: 'humidity' },
+      { missingDevice: 'Attic' },
+      { deviceVariable: 'boiler' },
+      { deviceVariable: 'boiler' },
+      { missingDevice: 'deleted device' },
+    ]);
+    expect(widgets.map(({ options }) => options)).toContainEqual({ commandName: 'Stop', deviceId: pump.id });
+  });
+
   test.each<[string, (valid: DocumentJson) => JsonObject, RegExp]>([
+    [
+      'a widget that has no row left',
+      (valid) => ({
+        ...valid,
+        content: {
+          widgets: [{ id: '1', kind: 'clock' }, { kind: 'clock' }],
+          layout: [{ widgetId: '1', column: 0, row: 999, width: 2, height: 1 }],
+        },
+      }),
+      /document\.content\.layout: has no row left for a new widget below the others/,
+    ],
     ['another format', (valid) => ({ ...valid, format: 'grafana' }), /document\.format: must be plantroom\.dashboard/],
     ['a newer version', (valid) => ({ ...valid, formatVersion: 2 }), /document\.formatVersion: must be 1 \(got 2\)/],
     ['an unknown ref', (valid) => ({ ...valid, devices: [] }), /"device1" is not the ref of a device of the document/],

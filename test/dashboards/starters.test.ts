@@ -1,9 +1,13 @@
+import { newId } from '../../src/kernel/ids';
+import { splitIntoBatches } from '../../src/kernel/splitIntoBatches';
+import type { JsonObject } from '../support/http';
 import { engines } from '../support/engines';
 import { DASHBOARDS, DashboardFixture, type DashboardJson } from './dashboardFixture';
 
 interface StartersJson {
   readonly created: readonly DashboardJson[];
   readonly existing: readonly DashboardJson[];
+  readonly remainingCount: number;
 }
 
 /** Returns the kind, the title and the number of series of each widget. */
@@ -19,17 +23,17 @@ describe.each(engines())('starter dashboards on $name', (engine) => {
   afterAll(async () => await fixture.stop());
 
   /** Makes a device one of a model that exists only in the database. */
-  async function setModel(deviceIds: readonly string[]): Promise<void> {
+  async function setModel(id: string, deviceIds: readonly string[]): Promise<void> {
     const { knex } = fixture.server.database.database.db;
     const times = { created_at: 0, updated_at: 0, hash: '' };
     const names = ['brand_name', 'brand_folded', 'model_name', 'model_folded', 'search_folded', 'description'];
     await knex('device_models').insert({
       ...Object.fromEntries(names.map((name) => [name, name.startsWith('brand') ? 'Quellwerk' : 'QW-10'])),
       ...times,
-      id: 'm',
+      id,
       source: 's',
-      brand_id: 'q',
-      model_id: 'q',
+      brand_id: id,
+      model_id: id,
     });
     const flags = ['device_status_req_interval', 'uplink_interval', 'flush_queue_on_activate', 'supports_class_b'];
     const texts = ['firmware_version', 'region', 'payload_codec_runtime', 'mac_version', 'reg_params_revision'];
@@ -37,13 +41,13 @@ describe.each(engines())('starter dashboards on $name', (engine) => {
       ...Object.fromEntries(texts.map((name) => [name, ''])),
       ...Object.fromEntries([...flags, 'supports_class_c', 'supports_otaa'].map((name) => [name, 0])),
       ...times,
-      id: 'q/q/1/EU868',
-      device_model_id: 'm',
+      id: `${id}/1/EU868`,
+      device_model_id: id,
       hardware_versions: '[]',
     });
     await knex('physical_devices')
       .whereIn('device_id', [...deviceIds])
-      .update({ profile_id: 'q/q/1/EU868' });
+      .update({ profile_id: `${id}/1/EU868` });
   }
 
   test('show what the site has, and are created once', async () => {
@@ -57,7 +61,10 @@ describe.each(engines())('starter dashboards on $name', (engine) => {
           connectionId,
         }),
       );
-    await setModel(devices.map(({ id }) => id));
+    await setModel(
+      'Valve',
+      devices.map(({ id }) => id),
+    );
     await owner.createDevice('Unbound', ['temperature']);
     await owner.createDashboard({ name: 'site OVERVIEW' });
 
@@ -105,11 +112,78 @@ describe.each(engines())('starter dashboards on $name', (engine) => {
     expect(second.existing.map(({ id }) => id)).toEqual(first.created.map(({ id }) => id));
   });
 
+  test('show sensors in one chart only if they have the same key, type and unit', async () => {
+    const owner = await fixture.organization(`Units ${engine.name}`);
+    const { normalizedKeys } = await owner.call<{ normalizedKeys: { id: string; name: string }[] }>(
+      '/sensor_template.v2.SensorTemplateService/ListNormalizedKeys',
+      {},
+    );
+    const keyNameId = normalizedKeys.find(({ name }) => name === 'temperature')?.id;
+    const createTemplate = async (valueType: string, unitMeasurementId?: string): Promise<string> => {
+      const path = '/sensor_template.v2.SensorTemplateService/CreateSensorTemplate';
+      return (await owner.call<{ id: string }>(path, { keyNameId, sensorType: 'x', valueType, unitMeasurementId })).id;
+    };
+    const [celsius, fahrenheit] = [await createTemplate('number', 'Cel'), await createTemplate('number', '[degF]')];
+    const [alarm, details] = [await createTemplate('boolean'), await createTemplate('json')];
+    const connectionId = await owner.createConnection('Hall');
+    const bind = (clientDeviceId: string) => ({ clientDeviceId, connectionId });
+    await owner.createDevice('Details', [details, details, details], bind('d-1'));
+    const room = await owner.createDevice('Room', [details, celsius, celsius, fahrenheit, alarm], bind('r-1'));
+    await setModel('Mixed', [room.id]);
+    const { created } = await owner.call<StartersJson>(`${DASHBOARDS}/CreateStarterDashboards`, {});
+    const [overview, , model] = await Promise.all(created.map(async ({ id }) => await owner.getDashboard(id)));
+    expect(describeWidgets(overview as DashboardJson)).toEqual([
+      ['connections', 'Connections', 0],
+      ['executions', 'Latest executions', 0],
+      ['time_series', 'Temperature', 2],
+      ['time_series', 'Temperature', 1],
+      ['state_timeline', 'Temperature', 1],
+    ]);
+    expect(describeWidgets(model as DashboardJson)).toEqual([
+      ['latest', 'Latest values', 1],
+      ['executions', 'Latest executions', 0],
+      ['time_series', 'Temperature', 1],
+    ]);
+  });
+
+  test('are created 100 at a time, as long as the organization has room', async () => {
+    const owner = await fixture.organization(`Many ${engine.name}`);
+    const { knex } = fixture.server.database.database.db;
+    const copyRows = async (table: string, id: string, names: readonly string[]): Promise<void> => {
+      const row = await knex(table).where({ id }).first<JsonObject>('*');
+      const rows = names.map((name) => ({ ...row, id: newId(), name, name_folded: name }));
+      for (const batch of splitIntoBatches(rows, 50)) await knex(table).insert(batch);
+    };
+    const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `copy ${index}`);
+    const start = async () => {
+      const { created, existing, remainingCount } = await owner.call<StartersJson>(
+        `${DASHBOARDS}/CreateStarterDashboards`,
+        {},
+      );
+      return { created: created.length, existing: existing.length, remainingCount };
+    };
+    await copyRows('connections', await owner.createConnection('Hall'), names(102));
+    expect(await start()).toEqual({ created: 100, existing: 0, remainingCount: 4 });
+    const { id } = await owner.createDashboard();
+    await copyRows('dashboards', id, names(1000 - 101 - 2));
+    // There is room for two more.
+    expect(await start()).toEqual({ created: 2, existing: 100, remainingCount: 2 });
+    const failure = await owner.fail(`${DASHBOARDS}/CreateStarterDashboards`, {});
+    expect(failure).toMatchObject({ code: 'too_many_dashboards', status: 409 });
+    expect(failure.message).toContain('private dashboards of other members, which you cannot see, count too');
+    await owner.call(`${DASHBOARDS}/DeleteDashboard`, { id });
+    expect(await start()).toEqual({ created: 1, existing: 102, remainingCount: 1 });
+  });
+
   test('are not created again after a user deleted them, unless that is requested', async () => {
     const owner = await fixture.organization(`Deleted ${engine.name}`);
     const { created } = await owner.call<StartersJson>(`${DASHBOARDS}/CreateStarterDashboards`, {});
     await owner.call(`${DASHBOARDS}/DeleteDashboard`, { id: created[0]?.id });
-    expect(await owner.call(`${DASHBOARDS}/CreateStarterDashboards`, {})).toEqual({ created: [], existing: [] });
+    expect(await owner.call(`${DASHBOARDS}/CreateStarterDashboards`, {})).toEqual({
+      created: [],
+      existing: [],
+      remainingCount: 0,
+    });
     await owner.createConnection('New');
     const later = await owner.call<StartersJson>(`${DASHBOARDS}/CreateStarterDashboards`, {});
     expect(later.created.map(({ name }) => name)).toEqual(['Connection New']);

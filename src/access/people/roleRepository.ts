@@ -42,6 +42,14 @@ export class RoleRepository {
     return row && roleFromRow(row);
   }
 
+  /** Returns those of these ids that are system roles or custom roles of the organization. */
+  async findExistingIds(organizationId: string, ids: readonly string[]): Promise<Set<string>> {
+    const customIds = await this.inOrganization(organizationId)
+      .whereIn('id', [...ids])
+      .pluck<string[]>('id');
+    return new Set([...ids.filter(findSystemRole), ...customIds]);
+  }
+
   /**
    * Lists at most `limit` custom roles (undefined: all), ordered by normalized name. `after`: the normalized name after
    * which the list starts.

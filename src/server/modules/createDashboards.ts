@@ -3,7 +3,6 @@ import {
   createDashboardRepositories,
   dashboardHandlers,
   DashboardService,
-  DashboardTransfer,
   DashboardWatch,
   widgetHandlers,
 } from '../../dashboards';
@@ -18,10 +17,9 @@ export function createDashboards({ database, clock }: Foundation, cursors: Curso
   const options = { work, clock, cursors, feed: new ChangeFeed() };
   const content = new ContentService(options);
   return {
-    dashboardHandlers: dashboardHandlers({
+    dashboardHandlers: dashboardHandlers(options, {
       dashboards: new DashboardService(options),
       content,
-      transfer: new DashboardTransfer(options),
       watch: new DashboardWatch(options),
     }),
     widgetHandlers: widgetHandlers(content),
