@@ -16,7 +16,7 @@ interface Target {
 const read = (path: string): string => readFileSync(join(__dirname, '..', '..', path), 'utf8');
 const dashboard = JSON.parse(read('deploy/grafana/plantroom-readings.json')) as {
   panels: { title: string; targets: Target[]; datasource: { uid: string; type: string } }[];
-  templating: { list: { name: string; current: { value: string } }[] };
+  templating: { list: { name: string; query: string; current: { value: string } }[] };
 };
 const source = (
   parse(read('deploy/grafana/plantroom-readings-datasource.yaml')) as { datasources: JsonObject[] }
@@ -27,6 +27,11 @@ const source = (
   jsonData: Record<string, string>;
   secureJsonData: Record<string, string>;
 };
+
+/** Returns the values that a user can choose for a variable of the dashboard. */
+function listChoices(variable: string): string[] {
+  return dashboard.templating.list.find(({ name }) => name === variable)?.query.split(',') ?? [];
+}
 
 /** Returns the value at a path such as `sensors.0.buckets`. */
 function select(value: unknown, path: string): unknown {
@@ -48,34 +53,52 @@ describe.each(sqliteOnly())('the dashboard of readings for Grafana, on $name', (
     await site.stop();
   });
 
+  /** Sends the request of a target, as Grafana does with these values of the variables of the dashboard. */
+  async function query({ url, url_options: { method, params } }: Target, chosen: Readonly<Record<string, string>> = {}) {
+    const values: Record<string, string> = {
+      ...Object.fromEntries(dashboard.templating.list.map(({ name, current }) => [name, current.value])),
+      sensor: site.bound.sensorId,
+      '__from:date:iso': new Date(Date.now() - 7 * 86_400_000).toISOString(),
+      '__to:date:iso': new Date(Date.now() + 60_000).toISOString(),
+      ...chosen,
+    };
+    const environment: Record<string, string> = {
+      $INFINITY_API_KEY: site.all['x-api-key'] ?? '',
+      $INFINITY_ORGANIZATION_ID: site.all['x-organization-id'] ?? '',
+    };
+    const headers = Object.fromEntries(
+      [1, 2].map((number) => [
+        source.jsonData[`httpHeaderName${number}`] ?? '',
+        environment[source.secureJsonData[`httpHeaderValue${number}`] ?? ''] ?? '',
+      ]),
+    );
+    const parameters = new URLSearchParams(
+      params.map(({ key, value }): [string, string] => [
+        key,
+        value.replaceAll(/\$\{([^}]+)\}/g, (_, name: string) => values[name] ?? ''),
+      ]),
+    );
+    return await http.send(method, `${url}?${parameters}`, { headers });
+  }
+
+  it('accepts every bucket that can be chosen', async () => {
+    const target = dashboard.panels.flatMap(({ targets }) => targets).find(({ url }) => url.endsWith(':aggregate'));
+    const [units, counts] = [listChoices('unit'), listChoices('count')];
+    expect([units.length, counts.length]).toEqual([4, 5]);
+    for (const unit of units)
+      for (const count of counts) {
+        const { status } = await query(target as Target, { unit, count });
+        expect([unit, count, status]).toEqual([unit, count, 200]);
+      }
+  });
+
   it.each(dashboard.panels.map((panel) => [panel.title, panel] as const))(
     'shows data in the panel %s',
     async (_title, { targets, datasource }) => {
       expect(datasource).toEqual({ uid: source.uid, type: source.type });
-      const values: Record<string, string> = {
-        ...Object.fromEntries(dashboard.templating.list.map(({ name, current }) => [name, current.value])),
-        sensor: site.bound.sensorId,
-        '__from:date:iso': new Date(Date.now() - 7 * 86_400_000).toISOString(),
-        '__to:date:iso': new Date(Date.now() + 60_000).toISOString(),
-      };
-      const environment: Record<string, string> = {
-        $INFINITY_API_KEY: site.all['x-api-key'] ?? '',
-        $INFINITY_ORGANIZATION_ID: site.all['x-organization-id'] ?? '',
-      };
-      const headers = Object.fromEntries(
-        [1, 2].map((number) => [
-          source.jsonData[`httpHeaderName${number}`] ?? '',
-          environment[source.secureJsonData[`httpHeaderValue${number}`] ?? ''] ?? '',
-        ]),
-      );
-      for (const { url, url_options, root_selector, columns } of targets) {
-        const query = new URLSearchParams(
-          url_options.params.map(({ key, value }): [string, string] => [
-            key,
-            value.replaceAll(/\$\{([^}]+)\}/g, (_, name: string) => values[name] ?? ''),
-          ]),
-        );
-        const { status, json } = await http.send(url_options.method, `${url}?${query}`, { headers });
+      for (const target of targets) {
+        const { root_selector, columns } = target;
+        const { status, json } = await query(target);
         expect([status, json['code']]).toEqual([200, undefined]);
         const [row] = select(json, root_selector) as unknown[];
         for (const { selector, type } of columns) {
