@@ -1,28 +1,68 @@
 import fc from 'fast-check';
+import { isDeepStrictEqual } from 'node:util';
 import { engines } from '../support/engines';
+import type { HttpAnswer, JsonObject } from '../support/http';
 import { DASHBOARDS, DashboardFixture, WIDGETS, type DashboardJson, type WidgetJson } from './dashboardFixture';
 
 const RUNS = 15;
-const MAX_EDITS = 14;
+const MAX_PAIRS = 8;
 
 /** One edit of one editor. `target` selects a widget of what the editor last read. */
 interface Edit {
-  readonly editor: 0 | 1;
   readonly kind: 'reload' | 'save' | 'create' | 'update' | 'delete';
   readonly target: number;
+  /** The field that an update changes. */
+  readonly field: 'title' | 'options' | 'series';
 }
 
-const EDITS = fc.array(
-  fc.record<Edit>({
-    editor: fc.constantFrom(0, 1),
-    kind: fc.constantFrom('reload', 'save', 'create', 'update', 'delete'),
-    target: fc.nat(9),
-  }),
-  { minLength: 2, maxLength: MAX_EDITS },
-);
+const EDIT = fc.record<Edit>({
+  kind: fc.constantFrom('reload', 'save', 'create', 'update', 'delete'),
+  target: fc.nat(9),
+  field: fc.constantFrom('title', 'options', 'series'),
+});
+/** The edits that both editors send at the same time. */
+const PAIRS = fc.array(fc.tuple(EDIT, EDIT), { minLength: 2, maxLength: MAX_PAIRS });
 
-/** What an accepted edit promises: the title that a widget then has, or that it is deleted. */
-type Titles = Map<string, string>;
+/** What a client sees of a widget. */
+type WidgetState = Pick<WidgetJson, 'title' | 'options' | 'series' | 'etag'>;
+
+/** What a client sees of a dashboard: its etag, and its widgets by id. */
+interface State {
+  readonly revision: number;
+  readonly widgets: ReadonlyMap<string, WidgetState>;
+}
+
+/** An edit that was prepared from what its editor last read. */
+interface PreparedEdit {
+  readonly send: () => Promise<HttpAnswer>;
+  /** Returns the state after the edit; undefined if the server cannot answer this in this state. */
+  readonly apply: (state: State, answer: HttpAnswer) => State | undefined;
+}
+
+const toEtag = (revision: number): string => `"${revision}"`;
+const toWidgetState = ({ title, options, series, etag }: WidgetJson): WidgetState => ({ title, options, series, etag });
+const toState = ({ revision, content }: DashboardJson): State => ({
+  revision,
+  widgets: new Map(content.widgets.map((widget) => [widget.id, toWidgetState(widget)])),
+});
+
+/** Returns the state with its next revision and these widgets. */
+function change({ revision }: State, widgets: Iterable<readonly [string, Omit<WidgetState, 'etag'>]>): State {
+  const etag = toEtag(revision + 1);
+  return {
+    revision: revision + 1,
+    widgets: new Map(
+      [...widgets].map(([id, widget]) => [id, 'etag' in widget ? (widget as WidgetState) : { ...widget, etag }]),
+    ),
+  };
+}
+
+/** Returns the unchanged state for an answer that says that something was changed or deleted in the meantime. */
+function expectConflict(state: State, { status, json }: HttpAnswer): State | undefined {
+  const { code } = (json['error'] ?? {}) as { code?: string };
+  const isConflict = status === 412 ? code === 'version_conflict' : status === 404 && code === 'widget_not_found';
+  return isConflict ? state : undefined;
+}
 
 describe.each(engines())('two editors on $name', (engine) => {
   let fixture: DashboardFixture;
@@ -34,82 +74,102 @@ describe.each(engines())('two editors on $name', (engine) => {
 
   const nextTitle = (): string => `Edit ${(count += 1)}`;
 
-  /** Both editors, who know of the dashboard only what they last read. */
-  class Editors {
-    /** What the accepted edits say that the dashboard contains. */
-    private readonly titles: Titles = new Map();
-    private readonly seen: DashboardJson[];
+  /** Returns the fields of a widget that no other widget has. */
+  const createFields = () => {
+    const title = nextTitle();
+    const series = [
+      { sensorId: '', deviceId: '', deviceVariable: '', missingDevice: title, keyName: 'temperature', label: '' },
+    ];
+    return { title, options: { unit: title }, series };
+  };
 
-    constructor(private readonly dashboard: DashboardJson) {
-      this.seen = [dashboard, dashboard];
-    }
+  function prepareSave(dashboard: DashboardJson, target: number): PreparedEdit {
+    const { id, etag } = dashboard;
+    const kept = dashboard.content.widgets.toSpliced(target, 1);
+    const added = createFields();
+    const content = { widgets: [...kept, { kind: 'latest', ...added }] };
+    return {
+      send: async () => await fixture.owner.try(`${DASHBOARDS}/SetDashboardContent`, { id, etag, content }),
+      apply: (state, answer) => {
+        if (etag !== toEtag(state.revision)) return expectConflict(state, answer);
+        const saved = answer.json as unknown as DashboardJson;
+        const created = answer.status === 200 && saved.content.widgets.find(({ title }) => title === added.title);
+        if (!created) return undefined;
+        return change(state, [
+          ...kept.map((widget) => [widget.id, toWidgetState(widget)] as const),
+          [created.id, added],
+        ]);
+      },
+    };
+  }
 
-    async apply({ editor, kind, target }: Edit): Promise<void> {
-      const { id, etag, content } = this.seen[editor] as DashboardJson;
-      const widget = content.widgets[target % Math.max(1, content.widgets.length)];
-      if (kind === 'reload') this.seen[editor] = await fixture.owner.getDashboard(id);
-      else if (kind === 'save') await this.save(editor, id, etag, content.widgets.toSpliced(target, 1));
-      else if (kind === 'create') await this.create(id);
-      else if (widget && kind === 'update') await this.update(id, widget);
-      else if (widget) await this.delete(id, widget);
-    }
+  function prepareCreate(dashboardId: string): PreparedEdit {
+    const added = createFields();
+    const request = { dashboardId, kind: 'latest', ...added };
+    return {
+      send: async () => await fixture.owner.try(`${WIDGETS}/CreateWidget`, request),
+      apply: (state, { status, json }) =>
+        status === 200 ? change(state, [...state.widgets, [String(json['id']), added]]) : undefined,
+    };
+  }
 
-    async check(): Promise<void> {
-      const { content } = await fixture.owner.getDashboard(this.dashboard.id);
-      expect(new Map(content.widgets.map((widget) => [widget.id, widget.title]))).toEqual(this.titles);
-      expect(content.layout.map(({ widgetId }) => widgetId).toSorted()).toEqual([...this.titles.keys()].toSorted());
-    }
+  /** Prepares the update or deletion of a widget. It is refused only if that widget was changed in the meantime. */
+  function prepareWidgetEdit(dashboardId: string, seen: WidgetJson, changed: JsonObject | undefined): PreparedEdit {
+    const request = { dashboardId, widgetId: seen.id, etag: seen.etag, ...changed };
+    const method = changed ? 'UpdateWidget' : 'DeleteWidget';
+    return {
+      send: async () => await fixture.owner.try(`${WIDGETS}/${method}`, request),
+      apply: (state, answer) => {
+        const current = state.widgets.get(seen.id);
+        if (current?.etag !== seen.etag) return expectConflict(state, answer);
+        if (answer.status !== 200) return undefined;
+        const { etag: _old, ...fields } = current;
+        const widgets = new Map<string, Omit<WidgetState, 'etag'>>(state.widgets);
+        if (changed) widgets.set(seen.id, { ...fields, ...changed });
+        else widgets.delete(seen.id);
+        return change(state, widgets);
+      },
+    };
+  }
 
-    /** Saves everything that the editor sees with one more widget. It is refused if anything changed meanwhile. */
-    private async save(editor: number, id: string, etag: string, widgets: readonly WidgetJson[]): Promise<void> {
-      const current = await fixture.owner.getDashboard(id);
-      const content = { widgets: [...widgets, { kind: 'clock', title: nextTitle() }] };
-      const answer = await fixture.owner.try(`${DASHBOARDS}/SetDashboardContent`, { id, etag, content });
-      if (current.etag !== etag) return this.expectConflict(answer);
-      expect(answer.status).toBe(200);
-      const saved = answer.json as unknown as DashboardJson;
-      this.seen[editor] = saved;
-      this.titles.clear();
-      saved.content.widgets.forEach((widget) => this.titles.set(widget.id, widget.title));
-      expect(saved.content.widgets.map(({ title }) => title).toSorted()).toEqual(
-        content.widgets.map(({ title }) => title).toSorted(),
-      );
-    }
+  function prepareReload(id: string): PreparedEdit {
+    return {
+      send: async () => await fixture.owner.try(`${DASHBOARDS}/GetDashboard`, { id }),
+      apply: (state, { json }) =>
+        isDeepStrictEqual(toState(json as unknown as DashboardJson), state) ? state : undefined,
+    };
+  }
 
-    private async create(dashboardId: string): Promise<void> {
-      const request = { dashboardId, kind: 'clock', title: nextTitle() };
-      const { id, title } = await fixture.owner.call<WidgetJson>(`${WIDGETS}/CreateWidget`, request);
-      this.titles.set(id, title);
-    }
-
-    /** Changes a widget as the editor saw it. It is refused only if that widget changed meanwhile. */
-    private async update(dashboardId: string, { id: widgetId, etag, title: before }: WidgetJson): Promise<void> {
-      const request = { dashboardId, widgetId, etag, title: nextTitle() };
-      const answer = await fixture.owner.try(`${WIDGETS}/UpdateWidget`, request);
-      if (this.titles.get(widgetId) !== before) return this.expectConflict(answer);
-      expect(answer.status).toBe(200);
-      this.titles.set(widgetId, request.title);
-    }
-
-    private async delete(dashboardId: string, { id: widgetId, etag, title: before }: WidgetJson): Promise<void> {
-      const answer = await fixture.owner.try(`${WIDGETS}/DeleteWidget`, { dashboardId, widgetId, etag });
-      if (this.titles.get(widgetId) !== before) return this.expectConflict(answer);
-      expect(answer.status).toBe(200);
-      this.titles.delete(widgetId);
-    }
-
-    private expectConflict({ status, json }: { status: number; json: object }): void {
-      expect([412, 404]).toContain(status);
-      expect((json as { error: { code: string } }).error.code).toMatch(/^version_conflict$|^widget_not_found$/);
-    }
+  function prepare(seen: DashboardJson, { kind, target, field }: Edit): PreparedEdit {
+    const { id, content } = seen;
+    const widget = content.widgets[target % Math.max(1, content.widgets.length)];
+    if (kind === 'save') return prepareSave(seen, target);
+    if (kind === 'create') return prepareCreate(id);
+    if (kind === 'reload' || !widget) return prepareReload(id);
+    return prepareWidgetEdit(id, widget, kind === 'update' ? { [field]: createFields()[field] } : undefined);
   }
 
   test('lose no accepted edit, and learn of every refused one', async () => {
     await fc.assert(
-      fc.asyncProperty(EDITS, async (edits) => {
-        const editors = new Editors(await fixture.owner.createDashboard());
-        for (const edit of edits) await editors.apply(edit);
-        await editors.check();
+      fc.asyncProperty(PAIRS, async (pairs) => {
+        const dashboard = await fixture.owner.createDashboard();
+        const seen: [DashboardJson, DashboardJson] = [dashboard, dashboard];
+        let state = toState(dashboard);
+        for (const pair of pairs) {
+          const [first, second] = [prepare(seen[0], pair[0]), prepare(seen[1], pair[1])];
+          const [firstAnswer, secondAnswer] = await Promise.all([first.send(), second.send()]);
+          const afterFirst = first.apply(state, firstAnswer);
+          const afterSecond = second.apply(state, secondAnswer);
+          const possible = [
+            afterFirst && second.apply(afterFirst, secondAnswer),
+            afterSecond && first.apply(afterSecond, firstAnswer),
+          ].filter((one) => one !== undefined);
+          state = toState(await fixture.owner.getDashboard(dashboard.id));
+          expect(possible).toContainEqual(state);
+          [firstAnswer, secondAnswer].forEach(({ status, json }, editor) => {
+            if (status === 200 && json['content']) seen[editor] = json as unknown as DashboardJson;
+          });
+        }
       }),
       { numRuns: RUNS },
     );
