@@ -5,7 +5,9 @@ export { IdsRepository } from './idsRepository';
 export { findDataFolderHolder, lockDataFolder, watchDataFolder } from './dataFolder';
 export type { DiskState } from './diskMonitor';
 export type { Db, PreparedStatement, SqlValue } from './db';
-export { type Dialect, normalizeForSearch } from './engines/dialect';
+export type { Dialect } from './engines/dialect';
+// In kernel, because the command line compares names too, without a database.
+export { normalizeForSearch } from '../kernel/normalizeForSearch';
 export { loadNativeModule, removeOldNativeModules } from './engines/nativeModule';
 export { assertPgDumpAvailable } from './engines/postgresDump';
 export type { MigrationDryRunReport } from './migrate';

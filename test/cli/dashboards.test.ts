@@ -1,8 +1,15 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
+import {
+  CreateDigitalDeviceRequest,
+  type DigitalDevice,
+  DigitalDeviceServiceClient,
+} from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { plantroomHere } from '../support/commandInProcess';
 import { plantroom, plantroomServe, type Ended, type ServeProcess } from '../support/commandLine';
+import { call as unary } from '../support/edge';
 
 const DOCUMENT = `format: plantroom.dashboard
 formatVersion: 1
@@ -112,6 +119,9 @@ describe('plantroom dashboards', () => {
     const { stdout: yaml } = await dashboards('list', '--search', 'boiler h', '-o', 'yaml');
     expect(yaml).toContain('  name: Boiler house\n  visibility: organization\n');
     expect((await dashboards('list', '--search', 'nothing')).stdout).toBe('none\n');
+    await call('CreateDashboard', { name: 'Without widgets' });
+    const { stdout: empty } = await dashboards('list', '--search', 'without widgets', '--json');
+    expect(JSON.parse(empty)).toMatchObject([{ widgets: 0 }]);
   });
 
   it('shows the owner by id to a key that may not list members', async () => {
@@ -165,8 +175,45 @@ describe('plantroom dashboards', () => {
     expect(JSON.parse(byId.stdout)).toMatchObject({ devices: { device1: deviceIds[3] } });
     const ambiguous = await run('Twin');
     expect(ambiguous.code).toBe(2);
-    for (const id of deviceIds.slice(2)) expect(ambiguous.stderr).toContain(`\n  ${id}\n`);
+    for (const id of deviceIds.slice(2, 4)) expect(ambiguous.stderr).toContain(`\n  ${id}\n`);
     expect(await run('boiler 3')).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean') as string });
+  });
+
+  it('binds a device by name, case-insensitive, if many newer devices contain the name', async () => {
+    const devices = new DigitalDeviceServiceClient(String(server.ready['grpc']), credentials.createInsecure());
+    const { apiKey, organizationId } = JSON.parse(readFileSync(join(folder, 'key.json'), 'utf8')) as {
+      apiKey: string;
+      organizationId: string;
+    };
+    const create = async (number: number) =>
+      await unary<CreateDigitalDeviceRequest, DigitalDevice>(
+        devices.createDigitalDevice.bind(devices),
+        CreateDigitalDeviceRequest.fromPartial({ name: `Boiler 2 valve ${number}` }),
+        { 'x-api-key': apiKey, 'x-organization-id': organizationId },
+      );
+    await Promise.all(Array.from({ length: 201 }, async (_, number) => await create(number)));
+    devices.close();
+    const file = writeDocument(DOCUMENT);
+    const args = ['--name', 'Bound', '--dry-run', '--json', '--device', 'device1=BOILER 2'];
+    const { stdout } = await dashboards('import', file, ...args);
+    expect(JSON.parse(stdout)).toMatchObject({ devices: { device1: deviceIds[1] } });
+  });
+
+  it('shows everything that an import does not find', async () => {
+    const widgets = [
+      '    - { kind: command, options: { deviceId: device1, commandName: Stop } }',
+      '    - { kind: executions, options: { missingDevice: Gone } }',
+      '    - { kind: connections, options: { connectionNames: [Roof] } }',
+      '    - { kind: latest, series: [{ deviceId: device1, keyName: humidity }] }',
+    ];
+    const file = writeDocument(DOCUMENT.replace('  widgets:', ['  widgets:', ...widgets].join('\n')));
+    const { code, stdout } = await dashboards('import', file, '--name', 'Gaps', '--dry-run');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/ device1 +Boiler 1 +[0-9a-f-]{36} +sensor_not_found: humidity; command_not_found: Stop\n/);
+    expect(stdout).toMatch(/ - +Gone +- +not_found\n/);
+    expect(stdout).toMatch(/ - +Roof +- +connection_not_found\n/);
+    await dashboards('import', file, '--name', 'Gaps');
+    expect((await dashboards('show', 'Gaps')).stdout).toMatch(/executions +- +Gone \(missing\)\n/);
   });
 
   it.each([

@@ -9,7 +9,7 @@ import { messageFromJson, messageToJson } from './jsonMapping';
 import { getMethod, readServerMethods, type ServerMethod } from './serverMethods';
 import { pickField } from './pickField';
 import { getTarget, type Target, type TargetFlags } from './target';
-import { isServiceError, toWireError, formatWireError } from './wireError';
+import { reportCallError } from './wireError';
 
 /** Deeper than any server accepts: values may have 32 levels, and messages contain them. */
 const MAX_REQUEST_DEPTH = 100;
@@ -38,12 +38,11 @@ export async function runCall(name: string | undefined, body: string | undefined
     const method = getMethod(methods, name);
     await callMethod(target, method, await parseRequests(method, body), flags);
   } catch (error) {
-    if (!isServiceError(error)) throw error;
-    const wire = toWireError(error);
-    note(
-      flags.json ? escapeJson(JSON.stringify({ error: wire })) : `plantroom: ${formatWireError(wire, target.address)}`,
-    );
-    throw new AlreadyReportedError(1);
+    throw reportCallError(error, {
+      address: target.address,
+      isJson: flags.json === true,
+      invalidRequestCode: 1,
+    });
   }
 }
 

@@ -1,5 +1,7 @@
-import type { ServiceError } from '@grpc/grpc-js';
+import { status, type ServiceError } from '@grpc/grpc-js';
 import { PlantroomError, type FieldViolation } from '../../client';
+import { AlreadyReportedError } from '../exit';
+import { escapeJson, note } from '../output';
 
 /** A failed call as the server reported it. */
 interface WireError {
@@ -36,7 +38,7 @@ export function toWireError(error: ServiceError): WireError {
 }
 
 /** Formats an error for people: the message, one line per invalid field, the request id. */
-export function formatWireError(error: WireError, address: string): string {
+function formatWireError(error: WireError, address: string): string {
   const hasManyViolations = error.violations.length > 1;
   const lines = [
     `${error.status}${error.reason ? ` ${error.reason}` : ''}: ${hasManyViolations ? `${error.violations.length} invalid fields` : error.message}`,
@@ -46,6 +48,23 @@ export function formatWireError(error: WireError, address: string): string {
   if (error.requestId) lines.push(`  request id ${error.requestId}`);
   if (isUnreachable(error)) lines.push(`  ${formatUnreachable(address)}`);
   return lines.join('\n');
+}
+
+/** How reportCallError reports an error. */
+interface CallErrorReport {
+  /** The address of the server. */
+  readonly address: string;
+  readonly isJson: boolean;
+  /** The exit code of an invalid request; default: 2, same as for an invalid command line. Other errors have 1. */
+  readonly invalidRequestCode?: 1 | 2;
+}
+
+/** Prints a failed call to stderr, and returns the error to throw instead of it. Any other error is returned as it is. */
+export function reportCallError(error: unknown, { address, isJson, invalidRequestCode = 2 }: CallErrorReport): unknown {
+  if (!isServiceError(error)) return error;
+  const wire = toWireError(error);
+  note(isJson ? escapeJson(JSON.stringify({ error: wire })) : `plantroom: ${formatWireError(wire, address)}`);
+  return new AlreadyReportedError(error.code === status.INVALID_ARGUMENT ? invalidRequestCode : 1);
 }
 
 /** Whether no Plantroom server answered: it sets a reason in each of its errors. */

@@ -1,11 +1,9 @@
-import { status } from '@grpc/grpc-js';
 import { DomainError } from '../../kernel/errors';
 import { findNearest } from '../../kernel/findNearest';
+import { normalizeForSearch } from '../../kernel/normalizeForSearch';
 import { type Json, JsonClient } from '../call/jsonClient';
 import { getTarget, type TargetFlags } from '../call/target';
-import { formatWireError, isServiceError, toWireError } from '../call/wireError';
-import { AlreadyReportedError } from '../exit';
-import { escapeJson, note } from '../output';
+import { reportCallError } from '../call/wireError';
 import { toPlainText } from '../plainText';
 import type { FormatFlags } from './format';
 
@@ -16,9 +14,11 @@ export interface ListedDashboard {
   readonly visibility: string;
   readonly ownerUserId: string;
   readonly updatedAt: string;
+  readonly widgetCount: number;
 }
 
-const PAGE_SIZE = 200;
+/** The maximum page size of list methods. */
+export const MAX_PAGE_SIZE = 200;
 
 /** Runs work with a client of the server that the flags name. Prints a failed call in the same way as `call`. */
 export async function withClient(
@@ -29,30 +29,22 @@ export async function withClient(
   try {
     await work(new JsonClient(target));
   } catch (error) {
-    if (!isServiceError(error)) throw error;
-    const wire = toWireError(error);
-    const isJson = flags.json || flags.output === 'json';
-    note(isJson ? escapeJson(JSON.stringify({ error: wire })) : `plantroom: ${formatWireError(wire, target.address)}`);
-    throw new AlreadyReportedError(error.code === status.INVALID_ARGUMENT ? 2 : 1);
+    throw reportCallError(error, { address: target.address, isJson: flags.json === true || flags.output === 'json' });
   }
 }
 
 /** Returns the dashboards that the caller may view, by name. `filter`: other fields of ListDashboards. */
 export async function listDashboards(client: JsonClient, filter: Json = {}): Promise<ListedDashboard[]> {
-  return (await listPages(client, 'DashboardService/ListDashboards', 'dashboards', filter)) as ListedDashboard[];
+  const request = { ...filter, pageSize: MAX_PAGE_SIZE };
+  return (await listPages(client, 'DashboardService/ListDashboards', 'dashboards', request)) as ListedDashboard[];
 }
 
-/** Returns the items of all pages of a list method with `pageSize`. */
-export async function listPages(
-  client: JsonClient,
-  method: string,
-  field: string,
-  filter: Json = {},
-): Promise<unknown[]> {
+/** Returns the items of all pages of a list method. `request`: with the size of a page. */
+export async function listPages(client: JsonClient, method: string, field: string, request: Json): Promise<unknown[]> {
   const items: unknown[] = [];
   let pageToken = '';
   do {
-    const page = await client.call(method, { ...filter, pageSize: PAGE_SIZE, pageToken });
+    const page = await client.call(method, { ...request, pageToken });
     items.push(...(page[field] as unknown[]));
     pageToken = String(page['nextPageToken']);
   } while (pageToken !== '');
@@ -62,9 +54,9 @@ export async function listPages(
 /** Finds a dashboard by id or by name, case-insensitive: names are unique. Throws `dashboard_not_found`. */
 export async function findDashboard(client: JsonClient, nameOrId: string): Promise<ListedDashboard> {
   const dashboards = await listDashboards(client);
-  const wanted = nameOrId.toLowerCase();
+  const wanted = normalizeForSearch(nameOrId);
   const found =
-    dashboards.find(({ id }) => id === wanted) ?? dashboards.find(({ name }) => name.toLowerCase() === wanted);
+    dashboards.find(({ id }) => id === wanted) ?? dashboards.find(({ name }) => normalizeForSearch(name) === wanted);
   if (found) return found;
   const similar = findNearest(
     nameOrId,

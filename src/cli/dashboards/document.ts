@@ -21,15 +21,13 @@ interface ContentJson {
 interface WidgetJson {
   readonly kind: string;
   readonly title: string;
-  /** The options that name a device: by its ref, or by a variable. */
-  readonly options?: { readonly deviceId?: string; readonly deviceVariable?: string };
-  readonly series: readonly SeriesJson[];
+  readonly options?: DeviceJson;
+  readonly series: readonly (DeviceJson & { readonly keyName: string })[];
 }
 
-/** A series of a document: `deviceId` is the ref of a device. */
-interface SeriesJson {
-  readonly deviceId: string;
-  readonly deviceVariable: string;
-  readonly missingDevice: string;
-  readonly keyName: string;
+/** What names a device in options or a series: its ref, a variable, or the name of a device that is missing. */
+export interface DeviceJson {
+  readonly deviceId?: string;
+  readonly deviceVariable?: string;
+  readonly missingDevice?: string;
 }

@@ -2,13 +2,14 @@ import { DomainError, type Violation } from '../../kernel/errors';
 import { findNearest } from '../../kernel/findNearest';
 import { createYamlLineFinder } from '../../kernel/findYamlLine';
 import { normalizeId, UUID } from '../../kernel/ids';
+import { normalizeForSearch } from '../../kernel/normalizeForSearch';
 import type { Json, JsonClient } from '../call/jsonClient';
 import type { TargetFlags } from '../call/target';
 import { isServiceError, toWireError } from '../call/wireError';
 import { AlreadyReportedError, UsageError } from '../exit';
 import { note, print, showTable } from '../output';
 import { toPlainText } from '../plainText';
-import { quote, withClient } from './dashboardClient';
+import { listPages, MAX_PAGE_SIZE, quote, withClient } from './dashboardClient';
 import { readDocumentFile, type DocumentFile } from './documentFile';
 import { printFormatted, toPlainRow, type FormatFlags } from './format';
 
@@ -33,6 +34,7 @@ interface ImportResponse {
     readonly ref: string;
     readonly name: string;
     readonly keyNames: readonly string[];
+    readonly commandName: string;
     readonly reason: string;
   }[];
 }
@@ -43,7 +45,7 @@ interface ListedDevice {
   readonly name: string;
 }
 
-const MAX_DEVICES = 200;
+const LIST_DEVICES = 'DigitalDeviceService/ListDigitalDevices';
 
 /** Runs `plantroom dashboards import`. The exit code of a dry run is 1 if something is missing. */
 export async function runImport(path: string, flags: ImportFlags): Promise<void> {
@@ -92,41 +94,59 @@ function formatViolation({ field, description }: Violation, findLine: (field: st
 async function findDeviceId(client: JsonClient, device: string): Promise<string> {
   const id = normalizeId(device);
   if (UUID.test(id)) return id;
-  const named = (await listDevices(client, device)).filter(({ name }) => name === device);
+  const wanted = normalizeForSearch(device);
+  const named = (await findDevices(client, device)).filter(({ name }) => normalizeForSearch(name) === wanted);
   const [only] = named;
   if (only && named.length === 1) return only.id;
   if (only)
     throw new UsageError(
       `--device: ${named.length} devices are named ${quote(device)}; use the id of one of them:\n${named.map(({ id }) => `  ${id}`).join('\n')}`,
     );
-  const names = (await listDevices(client, undefined)).map(({ name }) => name);
-  const similar = findNearest(device, names);
+  const { devices } = await client.call(LIST_DEVICES, { limit: MAX_PAGE_SIZE }); // enough for a suggestion
+  const similar = findNearest(
+    device,
+    (devices as readonly ListedDevice[]).map(({ name }) => name),
+  );
   throw new UsageError(
     `--device: device ${quote(device)} not found${similar === undefined ? ': use the name or the id of a device' : `; did you mean ${quote(similar)}?`}`,
   );
 }
 
-async function listDevices(client: JsonClient, search: string | undefined): Promise<readonly ListedDevice[]> {
-  const request = { limit: MAX_DEVICES, ...(search !== undefined && { search }) };
-  const { devices } = await client.call('DigitalDeviceService/ListDigitalDevices', request);
-  return devices as readonly ListedDevice[];
+/** Returns the devices whose name contains a text. */
+async function findDevices(client: JsonClient, search: string): Promise<readonly ListedDevice[]> {
+  const request = { search, limit: MAX_PAGE_SIZE };
+  return (await listPages(client, LIST_DEVICES, 'devices', request)) as ListedDevice[];
 }
 
-/** Prints a row per device of the document: the id of the device that was found, or what is missing. */
+/**
+ * Prints a row per device of the document: the id of the device that was found, and what is missing. Then a row for
+ * each device and connection without a ref that is missing.
+ */
 function showDevices(document: Json, { devices, missing }: ImportResponse): void {
   const documentDevices = (document['devices'] ?? []) as readonly { readonly ref: string; readonly name?: string }[];
-  if (documentDevices.length === 0) return print('The document uses no devices.');
-  const rows = documentDevices.map(({ ref, name = '' }) => {
-    const problem = missing.find((one) => one.ref === ref);
-    const keys = problem && problem.keyNames.length > 0 ? `: ${problem.keyNames.join(', ')}` : '';
-    return toPlainRow({
+  const rows = [
+    ...documentDevices.map(({ ref, name = '' }) => ({
       ref,
       name,
       device: devices[ref] ?? '',
-      missing: problem ? `${problem.reason}${keys}` : '',
-    });
-  });
-  showTable(rows, ['ref', 'name', 'device', 'missing'], {});
+      missing: formatMissing(missing.filter((one) => one.ref === ref)),
+    })),
+    ...[...Map.groupBy(missing, ({ ref, name }) => (ref === '' ? name : undefined))].flatMap(([name, items]) =>
+      name === undefined ? [] : [{ ref: '', name, device: '', missing: formatMissing(items) }],
+    ),
+  ];
+  if (rows.length === 0) return print('The document uses no devices.');
+  showTable(rows.map(toPlainRow), ['ref', 'name', 'device', 'missing'], {});
+}
+
+/** Formats what is missing of one device or connection. */
+function formatMissing(items: ImportResponse['missing']): string {
+  return items
+    .map(({ reason, keyNames, commandName }) => {
+      const names = commandName === '' ? keyNames : [commandName];
+      return names.length > 0 ? `${reason}: ${names.join(', ')}` : reason;
+    })
+    .join('; ');
 }
 
 /** Says what was created and what to do next. */

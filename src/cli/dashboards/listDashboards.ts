@@ -3,7 +3,7 @@ import type { JsonClient } from '../call/jsonClient';
 import type { TargetFlags } from '../call/target';
 import { isServiceError } from '../call/wireError';
 import { showTable } from '../output';
-import { listDashboards, listPages, withClient } from './dashboardClient';
+import { listDashboards, listPages, MAX_PAGE_SIZE, withClient } from './dashboardClient';
 import { printFormatted, toPlainRow, type FormatFlags } from './format';
 
 /** Flags of `plantroom dashboards list`. */
@@ -29,19 +29,14 @@ export async function runList(flags: ListFlags): Promise<void> {
   await withClient(flags, async (client) => {
     const dashboards = await listDashboards(client, flags.search === undefined ? {} : { search: flags.search });
     const nameByUserId = await findUserNames(client);
-    const rows: ListedRow[] = [];
-    for (const { id, name, visibility, ownerUserId, updatedAt } of dashboards) {
-      const widgets = await countWidgets(client, id);
-      if (widgets === undefined) continue;
-      rows.push({
-        id,
-        name,
-        visibility,
-        owner: nameByUserId.get(ownerUserId) ?? ownerUserId,
-        widgets,
-        changed: updatedAt,
-      });
-    }
+    const rows = dashboards.map(({ id, name, visibility, ownerUserId, widgetCount, updatedAt }): ListedRow => ({
+      id,
+      name,
+      visibility,
+      owner: nameByUserId.get(ownerUserId) ?? ownerUserId,
+      widgets: widgetCount,
+      changed: updatedAt,
+    }));
     printFormatted(rows, flags, () =>
       showTable(
         rows.map(({ name, owner, ...row }) => ({ ...row, ...toPlainRow({ name, owner }) })),
@@ -52,21 +47,11 @@ export async function runList(flags: ListFlags): Promise<void> {
   });
 }
 
-/** Returns the number of widgets, which lists do not contain. Undefined: the dashboard was deleted in the meantime. */
-async function countWidgets(client: JsonClient, dashboardId: string): Promise<number | undefined> {
-  try {
-    const { widgets } = await client.call('WidgetService/ListWidgets', { dashboardId });
-    return (widgets as unknown[]).length;
-  } catch (error) {
-    if (isServiceError(error) && error.code === status.NOT_FOUND) return undefined;
-    throw error;
-  }
-}
-
 /** Returns the names of the members by user id; none if the key may not list them, because ids are shown then. */
 async function findUserNames(client: JsonClient): Promise<ReadonlyMap<string, string>> {
   try {
-    const members = (await listPages(client, 'AccessControlService/ListMembers', 'members')) as {
+    const request = { pageSize: MAX_PAGE_SIZE };
+    const members = (await listPages(client, 'AccessControlService/ListMembers', 'members', request)) as {
       readonly userId: string;
       readonly name: string;
     }[];

@@ -2,7 +2,7 @@ import type { TargetFlags } from '../call/target';
 import { print, showRecord, showTable } from '../output';
 import { toPlainText } from '../plainText';
 import { findDashboard, withClient } from './dashboardClient';
-import type { DocumentJson } from './document';
+import type { DeviceJson, DocumentJson } from './document';
 import { printFormatted, toPlainRow, type FormatFlags } from './format';
 
 /** Flags of `plantroom dashboards show`. */
@@ -27,15 +27,14 @@ export async function runShow(nameOrId: string, flags: ShowFlags): Promise<void>
 /** Returns a table row per widget. `place`: column, row and size on the grid. */
 function listWidgetRows({ content, devices }: DocumentJson) {
   const nameByRef = new Map(devices.map(({ ref, name }) => [ref, name]));
-  const formatDevice = (ref = '', variable = ''): string =>
-    variable === '' ? (nameByRef.get(ref) ?? ref) : `$${variable}`;
+  const formatDevice = ({ deviceId = '', deviceVariable = '', missingDevice = '' }: DeviceJson): string => {
+    if (missingDevice !== '') return `${missingDevice} (missing)`;
+    return deviceVariable === '' ? (nameByRef.get(deviceId) ?? deviceId) : `$${deviceVariable}`;
+  };
   return content.widgets.map(({ kind, title, series, options }, index) => {
     const place = content.layout[index];
-    const device = formatDevice(options?.deviceId, options?.deviceVariable);
-    const sources = series.map(
-      ({ deviceId, deviceVariable, missingDevice, keyName }) =>
-        `${missingDevice ? `${missingDevice} (missing)` : formatDevice(deviceId, deviceVariable)} ${keyName}`,
-    );
+    const device = formatDevice(options ?? {});
+    const sources = series.map((one) => `${formatDevice(one)} ${one.keyName}`);
     return {
       place: place ? `${place.column},${place.row} ${place.width}x${place.height}` : '',
       ...toPlainRow({ kind, title }),

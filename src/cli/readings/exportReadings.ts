@@ -1,7 +1,6 @@
-import { status } from '@grpc/grpc-js';
 import { JsonClient } from '../call/jsonClient';
 import { type Target, getTarget, type TargetFlags } from '../call/target';
-import { isServiceError, toWireError, formatWireError } from '../call/wireError';
+import { reportCallError } from '../call/wireError';
 import { AlreadyReportedError, UsageError } from '../exit';
 import { note, escapeJson, showRecord } from '../output';
 import { Progress } from '../progress';
@@ -36,7 +35,7 @@ export async function runExport(flags: ExportFlags): Promise<void> {
     if (output !== undefined)
       showRecord({ output, ...summary, from: new Date(from).toISOString(), to: new Date(to).toISOString() }, flags);
   } catch (error) {
-    throw reportError(error, target, flags);
+    throw reportCallError(error, { address: target.address, isJson: flags.json === true });
   }
 }
 
@@ -59,14 +58,6 @@ async function exportAll(
 
 function reportDeletedSensor(sensorId: string): void {
   note(`plantroom: sensor ${sensorId} was deleted during the export; its remaining readings are missing`);
-}
-
-/** Reports a failed call in the same way as `plantroom call`. Returns the error to throw. */
-function reportError(error: unknown, { address }: Target, { json }: ExportFlags): unknown {
-  if (!isServiceError(error)) return error;
-  const wire = toWireError(error);
-  note(json ? escapeJson(JSON.stringify({ error: wire })) : `plantroom: ${formatWireError(wire, address)}`);
-  return new AlreadyReportedError(error.code === status.INVALID_ARGUMENT ? 2 : 1);
 }
 
 /** The numbers of exported items. */

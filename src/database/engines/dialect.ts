@@ -42,11 +42,6 @@ export interface Dialect {
   dropNameSearch(knex: Knex): Promise<void>;
 }
 
-/** Normalizes a name for search and comparison: composed and case-folded; both forms of the Greek sigma become one. */
-export function normalizeForSearch(name: string): string {
-  return name.normalize('NFC').toLowerCase().replaceAll('ς', 'σ').normalize('NFC');
-}
-
 /** Formats the arguments of the function that builds a JSON object: each name as a literal and its expression. */
 export function formatPairs(members: Readonly<Record<string, string>>): string {
   return Object.entries(members)
