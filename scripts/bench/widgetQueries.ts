@@ -8,6 +8,7 @@ import {
 } from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { QueryWidgetDataRequest, QueryWidgetDataResponse } from '../../src/gen/widget/v2/widget_service';
 import { toTimestamp } from '../../src/kernel/timestamps';
+import { roundAverage } from '../../src/telemetry/queries/widgetData';
 import { callMethod, toLoadTarget } from './fleet';
 import { compare, print, type Subject } from './measure';
 import type { PlantroomServer } from './plantroomServer';
@@ -75,7 +76,7 @@ async function checkEqual(server: PlantroomServer, widgets: Uint8Array, aggregat
   const expected = sensors.map(({ buckets }) => [
     buckets.map(({ min }) => min),
     buckets.map(({ max }) => max),
-    buckets.map(({ timeWeightedAverage = 0 }) => Number(timeWeightedAverage.toPrecision(7))),
+    buckets.map(({ timeWeightedAverage = 0, min = 0, max = 0 }) => roundAverage(timeWeightedAverage, max - min)),
   ]);
   if (series.length === 0 || JSON.stringify(columns) !== JSON.stringify(expected))
     throw new Error('QueryWidgetData and QueryAggregate have different values');

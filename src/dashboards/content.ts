@@ -69,13 +69,9 @@ export function applyContent(
 /** Whether the new content is the same as the current content. */
 export function isUnchanged(current: DashboardContent<Widget>, applied: AppliedContent): boolean {
   const { created, updated, deletedIds, content } = applied;
-  const toFrame = ({ layout, variables, lastSeconds }: DashboardContent<Widget>) => ({
-    layout,
-    variables,
-    lastSeconds,
-  });
   return (
-    created.length + updated.length + deletedIds.length === 0 && isDeepStrictEqual(toFrame(current), toFrame(content))
+    created.length + updated.length + deletedIds.length === 0 &&
+    isDeepStrictEqual({ ...current, widgets: [] }, { ...content, widgets: [] })
   );
 }
 

@@ -1,4 +1,4 @@
-import type { DashboardContent, DashboardVariable, SeriesRef, WidgetInput } from './dashboard';
+import type { DashboardContent, DashboardVariable, WidgetInput } from './dashboard';
 
 /** The value of `format` in a document. */
 export const DOCUMENT_FORMAT = 'plantroom.dashboard';

@@ -115,11 +115,7 @@ export class DashboardService {
       checkEtag('dashboard', dashboard.revision, etag);
       if (Object.values(change).every((value) => value === undefined)) return { ...dashboard, content };
       const { name, description, visibility, editorRoleIds } = change;
-      const changesVisibility = visibility !== undefined && visibility !== dashboard.visibility;
-      const changesRoles = editorRoleIds !== undefined && !haveSameItems(editorRoleIds, dashboard.editorRoleIds);
-      if (changesVisibility || changesRoles) await assertCanShare(repos, viewer, dashboard);
-      // A role of the current list may have been deleted.
-      if (editorRoleIds) await assertRolesExist(repos, viewer, getAdded(dashboard.editorRoleIds, editorRoleIds));
+      await assertSharingAllowed(repos, viewer, dashboard, change);
       const changed: Dashboard = {
         ...dashboard,
         name: name ?? dashboard.name,
@@ -212,6 +208,23 @@ export function nextRevision(
   return { revision: revision + 1, updatedByUserId: userId, updatedAt: now };
 }
 
+/**
+ * Checks who may view and edit the dashboard after a change. Values that stay the same are not checked: any editor may
+ * send them back, and a role may have been deleted. Throws `dashboard_not_editable`, `role_not_found`.
+ */
+async function assertSharingAllowed(
+  repos: DashboardRepositories,
+  viewer: Viewer,
+  dashboard: Dashboard,
+  { visibility = dashboard.visibility, editorRoleIds = dashboard.editorRoleIds }: DashboardChange,
+): Promise<void> {
+  const addedRoleIds = getAdded(dashboard.editorRoleIds, editorRoleIds);
+  const removedRoleIds = getAdded(editorRoleIds, dashboard.editorRoleIds);
+  if (visibility !== dashboard.visibility || addedRoleIds.length + removedRoleIds.length > 0)
+    await assertCanShare(repos, viewer, dashboard);
+  await assertRolesExist(repos, viewer, addedRoleIds);
+}
+
 /** Throws `role_not_found`. */
 async function assertRolesExist(
   { roles }: DashboardRepositories,
@@ -227,10 +240,6 @@ async function assertRolesExist(
 /** Returns the items that only the new list has. */
 function getAdded(current: readonly string[], wanted: readonly string[]): string[] {
   return wanted.filter((item) => !current.includes(item));
-}
-
-function haveSameItems(one: readonly string[], other: readonly string[]): boolean {
-  return getAdded(one, other).length === 0 && getAdded(other, one).length === 0;
 }
 
 async function findSensor(

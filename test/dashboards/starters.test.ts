@@ -10,6 +10,8 @@ interface StartersJson {
   readonly remainingCount: number;
 }
 
+const createNames = (count: number): string[] => Array.from({ length: count }, (_, index) => `copy ${index}`);
+
 /** Returns the kind, the title and the number of series of each widget. */
 function describeWidgets({ content }: DashboardJson): unknown {
   return content.widgets.map(({ kind, title, series }) => [kind, title, series.length]);
@@ -154,7 +156,6 @@ describe.each(engines())('starter dashboards on $name', (engine) => {
       const rows = names.map((name) => ({ ...row, id: newId(), name, name_folded: name }));
       for (const batch of splitIntoBatches(rows, 50)) await knex(table).insert(batch);
     };
-    const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `copy ${index}`);
     const start = async () => {
       const { created, existing, remainingCount } = await owner.call<StartersJson>(
         `${DASHBOARDS}/CreateStarterDashboards`,
@@ -162,10 +163,10 @@ describe.each(engines())('starter dashboards on $name', (engine) => {
       );
       return { created: created.length, existing: existing.length, remainingCount };
     };
-    await copyRows('connections', await owner.createConnection('Hall'), names(102));
+    await copyRows('connections', await owner.createConnection('Hall'), createNames(102));
     expect(await start()).toEqual({ created: 100, existing: 0, remainingCount: 4 });
     const { id } = await owner.createDashboard();
-    await copyRows('dashboards', id, names(1000 - 101 - 2));
+    await copyRows('dashboards', id, createNames(1000 - 101 - 2));
     // There is room for two more.
     expect(await start()).toEqual({ created: 2, existing: 100, remainingCount: 2 });
     const failure = await owner.fail(`${DASHBOARDS}/CreateStarterDashboards`, {});

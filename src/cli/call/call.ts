@@ -1,8 +1,8 @@
 import { text } from 'node:stream/consumers';
 import { DomainError } from '../../kernel/errors';
 import { getJsonDepth, type JsonValue } from '../../kernel/jsonValue';
-import { AlreadyReportedError, UsageError } from '../exit';
-import { note, escapeJson, print, printJson, showTable } from '../output';
+import { UsageError } from '../exit';
+import { print, printJson, showTable } from '../output';
 import { toPlainText } from '../plainText';
 import { performCall } from './performCall';
 import { messageFromJson, messageToJson } from './jsonMapping';

@@ -12,6 +12,7 @@ export interface StarterFlags extends Omit<TargetFlags, 'json'>, FormatFlags {
 interface StarterResponse {
   readonly created: readonly ListedDashboard[];
   readonly existing: readonly ListedDashboard[];
+  readonly remainingCount: number;
 }
 
 /** Runs `plantroom dashboards starter`. */
@@ -27,7 +28,11 @@ export async function runStarter(flags: StarterFlags): Promise<void> {
       ];
       showTable(rows, ['name', 'state', 'id'], {});
     });
-    if (response.created.length === 0 && !flags.again)
+    if (response.remainingCount > 0)
+      note(
+        `plantroom: ${response.remainingCount} starter dashboards remain; run the command again to create the next ones`,
+      );
+    else if (response.created.length === 0 && !flags.again)
       note('plantroom: nothing to create; starter dashboards that were deleted are created with --again');
   });
 }

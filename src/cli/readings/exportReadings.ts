@@ -1,8 +1,8 @@
 import { JsonClient } from '../call/jsonClient';
-import { type Target, getTarget, type TargetFlags } from '../call/target';
+import { getTarget, type TargetFlags } from '../call/target';
 import { reportCallError } from '../call/wireError';
-import { AlreadyReportedError, UsageError } from '../exit';
-import { note, escapeJson, showRecord } from '../output';
+import { UsageError } from '../exit';
+import { note, showRecord } from '../output';
 import { Progress } from '../progress';
 import { openFileTarget, assertWritable, createStdoutTarget } from './exportTarget';
 import { ReadingSource } from './readingSource';
