@@ -7,6 +7,7 @@ import {
   type Dashboard,
   type DashboardContent,
   type Viewer,
+  type Visibility,
   type Widget,
 } from './dashboard';
 import type { DashboardRepositories } from './dashboardRepositories';
@@ -55,12 +56,48 @@ export async function lockEditable(repos: DashboardRepositories, viewer: Viewer,
   return { dashboard: found.dashboard, content: toContent(found.frame, widgets) };
 }
 
-/** Throws `dashboard_not_editable` unless the viewer may change who views and edits the dashboard. */
-export async function assertCanShare(
+/** Changes of who may view and edit a dashboard; undefined leaves a field unchanged. */
+interface SharingChange {
+  readonly visibility: Visibility | undefined;
+  readonly editorRoleIds: readonly string[] | undefined;
+}
+
+/**
+ * Checks who may view and edit the dashboard after a change. Values that stay the same are not checked: any editor may
+ * send them back, and a role may have been deleted. Throws `dashboard_not_editable`, `role_not_found`.
+ */
+export async function assertSharingAllowed(
   repos: DashboardRepositories,
   viewer: Viewer,
   dashboard: Dashboard,
+  { visibility = dashboard.visibility, editorRoleIds = dashboard.editorRoleIds }: SharingChange,
 ): Promise<void> {
+  const addedRoleIds = getAdded(dashboard.editorRoleIds, editorRoleIds);
+  const removedRoleIds = getAdded(editorRoleIds, dashboard.editorRoleIds);
+  if (visibility !== dashboard.visibility || addedRoleIds.length + removedRoleIds.length > 0)
+    await assertCanShare(repos, viewer, dashboard);
+  await assertRolesExist(repos, viewer, addedRoleIds);
+}
+
+/** Throws `role_not_found`. */
+export async function assertRolesExist(
+  { roles }: DashboardRepositories,
+  { organizationId }: Viewer,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  const existing = await roles.findExistingIds(organizationId, ids);
+  const missing = ids.find((id) => !existing.has(id));
+  if (missing !== undefined) throw notFound('role', missing);
+}
+
+/** Returns the items that only the new list has. */
+function getAdded(current: readonly string[], wanted: readonly string[]): string[] {
+  return wanted.filter((item) => !current.includes(item));
+}
+
+/** Throws `dashboard_not_editable` unless the viewer may change who views and edits the dashboard. */
+async function assertCanShare(repos: DashboardRepositories, viewer: Viewer, dashboard: Dashboard): Promise<void> {
   if (dashboard.ownerUserId === viewer.userId || isAdmin(await findRoleId(repos, viewer))) return;
   throw notShareable(dashboard.id);
 }

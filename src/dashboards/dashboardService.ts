@@ -1,27 +1,13 @@
 import { normalizeForSearch, type UnitOfWork } from '../database';
 import type { ChangeFeed } from '../kernel/changeFeed';
 import type { Clock } from '../kernel/clock';
-import { notFound, throwIfAny } from '../kernel/errors';
 import { checkEtag } from '../kernel/etags';
-import { newId } from '../kernel/ids';
 import { getPage, getPageSize, type Cursors } from '../kernel/pages';
-import { applyContent, EMPTY_CONTENT } from './content';
-import { checkReferences, listReferences } from './contentReferences';
-import { assertWithinLimits, checkContent } from './contentRules';
-import {
-  MAX_DASHBOARDS,
-  tooManyDashboards,
-  type Dashboard,
-  type DashboardContent,
-  type DashboardWithContent,
-  type Viewer,
-  type Visibility,
-  type WidgetInput,
-} from './dashboard';
-import { assertCanShare, loadViewable, lockEditable } from './dashboardAccess';
+import { createDashboard, type NewDashboard } from './createDashboard';
+import type { Dashboard, DashboardWithContent, Viewer, Visibility } from './dashboard';
+import { assertSharingAllowed, loadViewable, lockEditable } from './dashboardAccess';
 import type { SensorOfDevice } from './dashboardRepository';
 import type { DashboardRepositories } from './dashboardRepositories';
-import { writeContent, type DashboardTransaction } from './writeContent';
 
 /** Dependencies of the services of this module. */
 export interface DashboardOptions {
@@ -29,15 +15,6 @@ export interface DashboardOptions {
   readonly clock: Clock;
   readonly cursors: Cursors;
   readonly feed: ChangeFeed;
-}
-
-/** The dashboard to create. */
-export interface NewDashboard {
-  readonly name: string;
-  readonly description: string;
-  readonly visibility: Visibility;
-  readonly editorRoleIds: readonly string[];
-  readonly content: DashboardContent<WidgetInput>;
 }
 
 /** Changes of a dashboard; undefined leaves a field unchanged. */
@@ -142,63 +119,6 @@ export class DashboardService {
   }
 }
 
-/** Where the content of a new dashboard comes from. */
-interface ContentSource {
-  /** The path of the content in the request. */
-  readonly root: string;
-  /** The comment of the first revision. */
-  readonly message: string;
-  readonly allowsUnknownKinds: boolean;
-}
-
-const FROM_REQUEST: ContentSource = { root: 'content', message: '', allowsUnknownKinds: false };
-
-/** Creates a dashboard in a transaction; see DashboardService.create. */
-export async function createDashboard(
-  transaction: DashboardTransaction,
-  viewer: Viewer,
-  newDashboard: NewDashboard,
-  now: number,
-  source: ContentSource = FROM_REQUEST,
-): Promise<DashboardWithContent> {
-  const { organizationId, userId } = viewer;
-  await assertCreatable(transaction.repos, viewer, newDashboard, source);
-  const { content, ...fields } = newDashboard;
-  const dashboard: Dashboard = {
-    ...fields,
-    id: newId(),
-    organizationId,
-    ownerUserId: userId,
-    revision: 1,
-    updatedByUserId: userId,
-    createdAt: now,
-    updatedAt: now,
-    widgetCount: content.widgets.length,
-  };
-  const change = { dashboard, field: `${source.root}.layout` };
-  const applied = applyContent({ ...content, widgets: [], layout: [] }, content, change);
-  return await writeContent(transaction, { dashboard, isNew: true, applied, message: source.message });
-}
-
-/** Throws the errors of DashboardService.create, except `name_taken`. Call it inside a transaction. */
-export async function assertCreatable(
-  repos: DashboardRepositories,
-  viewer: Viewer,
-  { content, editorRoleIds }: NewDashboard,
-  { root, allowsUnknownKinds }: ContentSource,
-): Promise<void> {
-  const { organizationId } = viewer;
-  assertWithinLimits(content);
-  throwIfAny([
-    ...checkContent(content, root, () => allowsUnknownKinds),
-    ...(await checkReferences(repos, organizationId, listReferences(content, root), EMPTY_CONTENT)),
-  ]);
-  await assertRolesExist(repos, viewer, editorRoleIds);
-  // The lock makes two concurrent calls count one after the other.
-  await repos.members.lockOrganization(organizationId);
-  if ((await repos.dashboards.count(organizationId)) >= MAX_DASHBOARDS) throw tooManyDashboards();
-}
-
 /** Returns the fields of a dashboard that every change sets. */
 export function nextRevision(
   { revision }: Dashboard,
@@ -206,40 +126,6 @@ export function nextRevision(
   now: number,
 ): Pick<Dashboard, 'revision' | 'updatedByUserId' | 'updatedAt'> {
   return { revision: revision + 1, updatedByUserId: userId, updatedAt: now };
-}
-
-/**
- * Checks who may view and edit the dashboard after a change. Values that stay the same are not checked: any editor may
- * send them back, and a role may have been deleted. Throws `dashboard_not_editable`, `role_not_found`.
- */
-async function assertSharingAllowed(
-  repos: DashboardRepositories,
-  viewer: Viewer,
-  dashboard: Dashboard,
-  { visibility = dashboard.visibility, editorRoleIds = dashboard.editorRoleIds }: DashboardChange,
-): Promise<void> {
-  const addedRoleIds = getAdded(dashboard.editorRoleIds, editorRoleIds);
-  const removedRoleIds = getAdded(editorRoleIds, dashboard.editorRoleIds);
-  if (visibility !== dashboard.visibility || addedRoleIds.length + removedRoleIds.length > 0)
-    await assertCanShare(repos, viewer, dashboard);
-  await assertRolesExist(repos, viewer, addedRoleIds);
-}
-
-/** Throws `role_not_found`. */
-async function assertRolesExist(
-  { roles }: DashboardRepositories,
-  { organizationId }: Viewer,
-  ids: readonly string[],
-): Promise<void> {
-  if (ids.length === 0) return;
-  const existing = await roles.findExistingIds(organizationId, ids);
-  const missing = ids.find((id) => !existing.has(id));
-  if (missing !== undefined) throw notFound('role', missing);
-}
-
-/** Returns the items that only the new list has. */
-function getAdded(current: readonly string[], wanted: readonly string[]): string[] {
-  return wanted.filter((item) => !current.includes(item));
 }
 
 async function findSensor(

@@ -4,7 +4,8 @@ import { getOptionDeviceIds } from './contentReferences';
 import { assertWithinLimits } from './contentRules';
 import { dashboardNameTaken, type DashboardWithContent, type Viewer } from './dashboard';
 import { convertDevices, toReferenceKey, type DashboardDocument } from './dashboardDocument';
-import { assertCreatable, createDashboard, type DashboardOptions, type NewDashboard } from './dashboardService';
+import { assertCreatable, createDashboard, type NewDashboard } from './createDashboard';
+import type { DashboardOptions } from './dashboardService';
 
 /** A document, and how to bind its devices. */
 export interface DashboardImport {

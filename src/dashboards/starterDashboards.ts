@@ -8,7 +8,8 @@ import {
   type WidgetInput,
 } from './dashboard';
 import type { DashboardRepositories } from './dashboardRepositories';
-import { createDashboard, type DashboardOptions } from './dashboardService';
+import { createDashboard } from './createDashboard';
+import type { DashboardOptions } from './dashboardService';
 import { createConnectionContent, createModelContent, createOverviewContent, type SiteExcerpt } from './starterContent';
 import type { SiteDevice } from './siteRepository';
 
