@@ -39,10 +39,11 @@ export async function importDashboard(
 ): Promise<ImportResult> {
   assertWithinLimits(document.content);
   throwIfAny([...checkDocument(document), ...checkWantedDevices(document, wanted)]);
+  // Outside of the transaction, because searching 300 names takes 100 ms. The transaction checks the devices again.
+  const { deviceIds, missing } = await bindDocument(work.repos, viewer.organizationId, document, wanted);
+  const devices = listBoundRefs(document, deviceIds);
+  const newDashboard = toNewDashboard(document, name, deviceIds);
   return await work.transaction(async (repos, db) => {
-    const { deviceIds, missing } = await bindDocument(repos, viewer.organizationId, document, wanted);
-    const devices = listBoundRefs(document, deviceIds);
-    const newDashboard = toNewDashboard(document, name, deviceIds);
     if (!dryRun) {
       const dashboard = await createDashboard({ repos, db, feed }, viewer, newDashboard, clock.now(), SOURCE);
       return { dashboard, devices, missing };

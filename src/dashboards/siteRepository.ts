@@ -1,3 +1,4 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { normalizeForSearch, type Db } from '../database';
 import type { ValueType } from '../sensorTemplates';
@@ -88,6 +89,7 @@ export class SiteRepository {
     for (const part of splitIntoBatches([...new Set(names.map(normalizeForSearch))], MAX_NAMES)) {
       const [first, ...others] = part.map(queryName) as [Knex.QueryBuilder, ...Knex.QueryBuilder[]];
       devices.push(...((await first.unionAll(others)) as SiteDevice[]));
+      await yieldToEventLoop(); // a part takes a few milliseconds
     }
     return Map.groupBy(devices, ({ name }) => normalizeForSearch(name));
   }
