@@ -198,7 +198,8 @@ export interface UplinkMessage {
   readonly isBuffered?: boolean;
   /**
    * The broker had stored it for new subscribers (MQTT retained). It is stored only if `time`, which it must have, is
-   * later than the last sample of the device; otherwise it is a duplicate. The device counts as seen at `time`.
+   * later than the last sample at one of its source paths; otherwise it is a duplicate. The device counts as seen at
+   * `time`.
    */
   readonly isRetained?: boolean;
   /** LoRaWAN: the frame counter of the uplink. */

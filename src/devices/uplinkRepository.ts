@@ -37,8 +37,12 @@ interface ReceivedUplink extends UplinkTimes {
   readonly deviceClass: string | undefined;
   /** LoRaWAN: whether the network server decoded the payload; undefined if there is no payload. */
   readonly isDecodedByNetwork: boolean | undefined;
-  /** Why it could not be read or decoded; undefined if it could. */
+  /** When the uplink arrived, with a fraction (MonotonicTimestamps). `receivedAt` is when the device was there. */
+  readonly arrivedAt: number;
+  /** Why it could not be read or decoded; undefined if it could, or has no content. */
   readonly failure: string | undefined;
+  /** Whether it has values of the device. */
+  readonly isReadable: boolean;
   /** What its decoder warned about. */
   readonly decoderWarnings: readonly string[];
 }
@@ -197,9 +201,10 @@ export class UplinkRepository {
   private async updateReport(
     organizationId: string,
     { physicalDeviceId, failure: lastFailure }: Binding,
-    { receivedAt, failure: reason, decoderWarnings: warnings }: ReceivedUplink,
+    { arrivedAt: receivedAt, failure: reason, isReadable, decoderWarnings: warnings }: ReceivedUplink,
   ): Promise<void> {
-    const resolved = lastFailure?.isResolved === false ? { ...lastFailure, isResolved: true } : undefined;
+    const isResolvedNow = isReadable && lastFailure?.isResolved === false;
+    const resolved = isResolvedNow ? { ...lastFailure, isResolved: true } : undefined;
     const failure = reason === undefined ? resolved : { receivedAt, reason, isResolved: false };
     if (failure) await this.db.all(UPDATE_FAILURE, [formatFailure(failure), organizationId, physicalDeviceId]);
     if (warnings.length > 0)

@@ -1,4 +1,5 @@
 import { credentials } from '@grpc/grpc-js';
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { connectAsync, type MqttClient } from 'mqtt';
 import { GatewayServiceClient, UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
@@ -270,6 +271,29 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       expect(dataWarnings).toMatchObject([{ reason: expect.stringMatching(/^text_not_utf8: /) as string }]);
     });
 
+    it('JSON that is not an object is reported for a device whose sensors are mapped to fields', async () => {
+      const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
+      const device = await bind(id, { t: 'number' });
+      const whole = await bind(id, { value: 'json' });
+      const unmapped = await bind(id, {});
+      const payloads = ['"{\\"t\\":21}"', '[21]', 'nan', 'null', '"ERR"'];
+      for (const sender of [whole, unmapped, device])
+        for (const payload of payloads) await publish(sender, payload);
+      const { dataWarnings } = await until(
+        async () => await getStatus(id),
+        ({ dataWarnings: [warning] }) => warning?.['count'] === payloads.length,
+      );
+      const reason = expect.stringMatching(/^not_an_object: /) as string;
+      expect(dataWarnings).toMatchObject([
+        { code: 'uplinks_unreadable', clientDeviceId: device.clientDeviceId, reason, example: '"ERR"' },
+      ]);
+      expect((await device.latest())['t']).toMatchObject({ noValue: { reason } });
+      expect((await whole.latest())['value']).not.toHaveProperty('noValue');
+      await publish(device, '{"t":21}');
+      await until(device.latest, ({ t }) => t?.reading?.number === 21);
+      expect((await device.latest())['t']).not.toHaveProperty('noValue');
+    });
+
     it('a device that is not bound is told too', async () => {
       const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'new/{clientDeviceId}/up' });
       await sender.publishAsync('new/meter-1/up', '{"t":21.5,', { qos: 1 });
@@ -344,6 +368,35 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       // ChirpStack writes null in JSON.
       expect(temperature?.refused?.lastValue).toBe(encoding === 'json' ? undefined : 'NaN');
       expect((await getStatus(id)).warnings).not.toContain('uplinks_rejected');
+      await network.stop();
+    },
+  );
+
+  it.each(['protobuf', 'json'] as const)(
+    'over a ChirpStack that writes %s, a frame that is not decoded any more is reported',
+    async (encoding) => {
+      const network = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding });
+      const clientDeviceId = randomBytes(8).toString('hex');
+      network.addDevice(clientDeviceId);
+      await network.start();
+      const settings = { url: broker.url, protocol: '3.1.1', applicationId: APPLICATION, encoding };
+      const id = await connect('chirpstack', settings);
+      const device = await bind(id, { 'object.humidity': 'number', rssi: 'number' }, { clientDeviceId });
+      await network.uplink(clientDeviceId, { object: { humidity: 40 } });
+      await until(device.latest, (found) => found['object.humidity']?.reading?.number === 40);
+      expect((await getStatus(id)).dataWarnings).toEqual([]);
+
+      await network.uplink(clientDeviceId, {});
+      await network.uplink(clientDeviceId, { data: Buffer.alloc(0) }); // has no payload, so it shows nothing
+      const { dataWarnings } = await until(
+        async () => await getStatus(id),
+        ({ warnings }) => warnings.includes('uplinks_unreadable'),
+      );
+      const reason = expect.stringMatching(/^not_decoded: /) as string;
+      const topic = `application/${APPLICATION}/device/${clientDeviceId}/event/up`;
+      expect(dataWarnings).toMatchObject([{ code: 'uplinks_unreadable', count: 1, topic, clientDeviceId, reason }]);
+      expect((await device.latest())['object.humidity']).toMatchObject({ reading: { number: 40 }, noValue: { reason } });
+      expect(await device.latest()).toMatchObject({ rssi: { reading: { number: -57 } } });
       await network.stop();
     },
   );

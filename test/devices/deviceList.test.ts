@@ -276,12 +276,14 @@ describe.each(engines())('the device list on $name', (engine) => {
           const before = await indexedUpdates(db);
           await uplinks.recordUplink('org-2', binding!, {
             receivedAt,
+            arrivedAt: receivedAt,
             ownTime: undefined,
             clock: undefined,
             isBuffered: true,
             deviceClass: undefined,
             isDecodedByNetwork: undefined,
             failure: undefined,
+            isReadable: true,
             decoderWarnings: [],
           });
           return (await indexedUpdates(db)) - before;

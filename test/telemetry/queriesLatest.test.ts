@@ -51,6 +51,22 @@ describe.each(engines())('the latest readings on $name', (engine) => {
     ]);
   });
 
+  it('say that the last uplink had no value, also if the one before came in the same millisecond', async () => {
+    const other = await SendingDevice.create(fixture, ['level', 'other']);
+    const receivedAt = fixture.devices.clock.now();
+    const unreadable = { payload: { kind: 'bytes', bytes: Uint8Array.of(1) } } as const;
+    await other.send({ level: 1 }, { receivedAt: receivedAt + 0.25 });
+    await other.send({}, { ...unreadable, receivedAt: receivedAt + 0.5 });
+    const getReasons = async (): Promise<unknown[]> =>
+      (await fixture.latest({ deviceIds: [other.deviceId] })).sensors.map(({ noValue }) => noValue?.reason);
+    const notJson = expect.stringMatching(/^not_json: /) as unknown;
+    expect(await getReasons()).toEqual([notJson, notJson]);
+    await other.send({}, { receivedAt: receivedAt + 0.75 }); // has no values either
+    expect(await getReasons()).toEqual([notJson, notJson]);
+    await other.send({ other: 2 }, { receivedAt: receivedAt + 0.875 });
+    expect(await getReasons()).toEqual([undefined, undefined]);
+  });
+
   it('include all sensors of the devices, in their order, each once', async () => {
     const many = await fixture.device(Array.from({ length: 5 }, () => 'number' as const));
     const { sensors } = await fixture.latest({

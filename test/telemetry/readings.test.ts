@@ -4,6 +4,7 @@ import { replaces } from '../../src/executions/evidence/sensorComparison';
 import { LatestReadingRepository } from '../../src/telemetry/readings/latestReadingRepository';
 import { getReadings } from '../../src/telemetry/readings/readings';
 import type { UplinkMessage } from '../../src/connections';
+import { InexactNumber } from '../../src/kernel/inexactNumber';
 import { SeriesIdCache, UplinkPipeline } from '../../src/telemetry';
 import { startDeviceFixture, type DeviceFixture } from '../support/deviceFixture';
 import { engines } from '../support/engines';
@@ -137,6 +138,21 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
       new Map([[sensors[0], first]]),
     ]);
     expect((await latest(sensors)).get(sensors[0])).toMatchObject({ value: 3 });
+  });
+
+  it('pass on whether the uplink could be read, which JSON without fields is not', async () => {
+    const { clientDeviceId } = await createSensingDevice();
+    const isRead = async (message: Partial<UplinkMessage>): Promise<unknown> => {
+      await fixture.pipeline.handle(uplink(clientDeviceId, {}, message));
+      return fixture.judged.at(-1)?.isReadable;
+    };
+    const encoded = Uint8Array.of(1);
+    for (const value of ['ERR', '{"a":1}', [21], null, new InexactNumber('nan', Number.NaN)])
+      expect(await isRead({ payload: { kind: 'json', value: { value } }, encoded })).toBe(false);
+    const large = new InexactNumber('9007199254740993', 9_007_199_254_740_992);
+    expect(await isRead({ payload: { kind: 'json', value: { a: large } } })).toBe(true);
+    const infinite = new InexactNumber('1e400', Infinity);
+    expect(await isRead({ payload: { kind: 'json', value: { a: infinite } } })).toBe(false);
   });
 
   it('are evaluated once for a repeated uplink, and not for a rejected one or one of an unbound device', async () => {

@@ -121,6 +121,28 @@ describe.each(engines())('uplinks on $name', (engine) => {
     expect(await fixture.pipeline.handle(retained(sampledAt + 20_000))).toEqual({ outcome: 'duplicate' });
   });
 
+  it('stores retained uplinks of one device on several topics in any order, each once', async () => {
+    const device = await createBoundDevice();
+    const now = fixture.clock.now();
+    const retained = async (time: number, value: Record<string, unknown>): Promise<string> => {
+      const options = { time, identity: { kind: 'none' }, isRetained: true, isBuffered: true } as const;
+      return (await fixture.pipeline.handle(uplink(device, { ...options, payload: json(value) }))).outcome;
+    };
+    const topics = async (): Promise<string[]> => [
+      await retained(now, { ts: now, humidity: 40 }),
+      await retained(now - 60_000, { ts: now - 60_000, temperature: 21 }),
+      await retained(now, { ts: now, pressure: 1000 }),
+    ];
+    expect(await topics()).toEqual(['stored', 'stored', 'stored']);
+    expect(await topics()).toEqual(['duplicate', 'duplicate', 'duplicate']);
+    expect(await keys(device)).toEqual([
+      ['humidity', 40, now],
+      ['pressure', 1000, now],
+      ['temperature', 21, now - 60_000],
+      ['ts', now, now],
+    ]);
+  });
+
   it('does not store a retained uplink again that came live from a device whose clock is ahead', async () => {
     const device = await createBoundDevice();
     const time = fixture.clock.now() + 5000;
@@ -133,7 +155,7 @@ describe.each(engines())('uplinks on $name', (engine) => {
   it('does not remember the id of a retained uplink that it skips, because its queued copy may still come', async () => {
     const device = await createBoundDevice();
     const time = fixture.clock.now();
-    await fixture.pipeline.handle(uplink(device, { time }));
+    await fixture.pipeline.handle(uplink(device, { time, payload: json({ other: 2 }) }));
     const late = uplink(device, { time: time - 10_000, payload: json({ other: 1 }) });
     const retained = { ...late, isRetained: true, isBuffered: true };
     expect(await fixture.pipeline.handle(retained)).toEqual({ outcome: 'duplicate' });

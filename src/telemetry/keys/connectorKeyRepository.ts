@@ -30,12 +30,6 @@ const LIST: PreparedStatement = {
     'select k.name, k.value, k.sampled_at from connector_keys k where k.organization_id = ? and k.connection_id = ? and k.client_device_id = ?',
 };
 
-const FIND_LAST_SAMPLE_TIME: PreparedStatement = {
-  name: 'connectorKeys.findLastSampleTime',
-  sql: () =>
-    'select max(k.sampled_at) as last from connector_keys k where k.organization_id = ? and k.connection_id = ? and k.client_device_id = ?',
-};
-
 const COUNT: PreparedStatement = {
   name: 'connectorKeys.count',
   sql: () =>
@@ -108,17 +102,6 @@ export class ConnectorKeyRepository {
     }));
     // Not in SQL, because the engines sort text differently.
     return keys.toSorted((left, right) => (left.name < right.name ? -1 : 1));
-  }
-
-  /** Returns the time of the last sample of a physical device, Unix milliseconds; undefined for an unknown device. */
-  async findLastSampleTime(organizationId: string, source: Source): Promise<number | undefined> {
-    const { connectionId, clientDeviceId } = source;
-    const [row] = await this.db.all<{ last: number | null }>(FIND_LAST_SAMPLE_TIME, [
-      organizationId,
-      connectionId,
-      clientDeviceId,
-    ]);
-    return row?.last ?? undefined;
   }
 
   /**

@@ -11,9 +11,8 @@ import type { Series } from '../readings/seriesRepository';
 import type { StoredReading } from '../readings/storedReading';
 import type { DiscoveredDeviceRepository } from './discoveredDeviceRepository';
 import { flatten, type Sample } from './flatten';
-import { isReadable } from './uplinkReadability';
 import type { SeenUplinkRepository } from './seenUplinkRepository';
-import { findUplinkFailure, type UplinkFailure } from './uplinkFailure';
+import { findUplinkFailure, isReadable, type UplinkFailure } from './uplinkReadability';
 
 /** The repositories that the steps use, in the transaction of the uplink. */
 export interface UplinkRepositories {
@@ -47,7 +46,7 @@ export interface UplinkState {
   isComplete: boolean;
   /** The bound digital device; undefined for an unbound physical device. */
   binding: Binding | undefined;
-  /** Why the uplink has no values for sensors; undefined if it could be read. */
+  /** Why the uplink has no values for sensors; undefined if it could be read, or has no content. */
   failure: UplinkFailure | undefined;
   /** Whether this is the first uplink of an unbound device. */
   isDiscovery: boolean;
@@ -72,10 +71,10 @@ export const UPLINK_STEPS: readonly (readonly [name: string, step: UplinkStep])[
   ['skip_old_retained', skipOldRetained],
   ['remember_uplink', rememberUplink],
   ['find_device', findDevice],
+  ['read_sensors', readSensors],
   ['store_connector_keys', storeConnectorKeys],
   ['record_unbound_device', recordUnboundDevice],
   ['touch_last_seen', touchLastSeen],
-  ['read_sensors', readSensors],
   ['evaluate_executions', evaluateExecutions],
   ['store_latest', storeLatest],
   ['store_readings', storeReadings],
@@ -102,34 +101,41 @@ function readPayload(state: UplinkState): StepOutcome {
 }
 
 /**
- * Stops a retained uplink as a duplicate unless it was sampled after everything that is known of its device: the broker
- * sends it again with each subscription. Runs before its id is stored, because the same uplink may still arrive from the
- * queue of the broker.
+ * Stops a retained uplink as a duplicate unless it was sampled after everything that is stored at one of its paths: the
+ * broker sends it again with each subscription. Other paths do not count, because a device may retain a message on each
+ * of several topics. Runs before its id is stored, because the same uplink may still arrive from the queue of the broker.
  */
-async function skipOldRetained({ message }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
+async function skipOldRetained({ message, samples }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   if (message.isRetained !== true) return 'continue';
   const { time, timeSource } = getReadingTime(getTimes(message));
   if (timeSource === 'received') return DUPLICATE; // it has no time of its own, which would show how old it is
-  const knownTimes = await listKnownSampleTimes(message, repos);
-  return knownTimes.every((known) => known === undefined || time > known) ? 'continue' : DUPLICATE;
+  const knownTimes = await findKnownSampleTimes(message, repos);
+  const isKnown = knownTimes.aheadUntil !== undefined && time <= knownTimes.aheadUntil;
+  const hasNew = samples.some(([path]) => time > (knownTimes.byPath.get(path) ?? Number.NEGATIVE_INFINITY));
+  return hasNew && !isKnown ? 'continue' : DUPLICATE;
 }
 
 /**
- * Lists sample times that are stored for the device of an uplink, the last one among them, Unix milliseconds. Those of
- * the binding are as the device reported them: of a device whose clock is ahead, the others are times of receipt.
+ * Returns the last sample times that are stored for the device of an uplink, Unix milliseconds, by source path. Those of
+ * sensors are as the device reported them. Of a device whose clock is ahead, others are times of receipt; then
+ * `aheadUntil` is the time that its last uplink reported.
  */
-async function listKnownSampleTimes(
+async function findKnownSampleTimes(
   message: UplinkMessage,
   { devices, keys, latest }: UplinkRepositories,
-): Promise<(number | undefined)[]> {
+): Promise<{ readonly byPath: ReadonlyMap<string, number>; readonly aheadUntil?: number | undefined }> {
   const { organizationId, connectionId, clientDeviceId } = message;
-  const lastSampleTime = await keys.findLastSampleTime(organizationId, message);
+  const byPath = new Map(
+    (await keys.list(organizationId, message)).map(({ name, sampledAt }) => [name, sampledAt] as const),
+  );
   const binding = await devices.findBinding(organizationId, connectionId, clientDeviceId);
-  if (!binding) return [lastSampleTime];
+  if (!binding) return { byPath };
   const sensorIds = binding.mapped.map(({ sensorId }) => sensorId);
   const readings = await latest.find(organizationId, binding.physicalDeviceId, sensorIds);
-  const deviceTimes = [...readings.values()].map(({ deviceTime }) => deviceTime);
-  return [lastSampleTime, binding.uplinkHistory.last?.ownTime, ...deviceTimes];
+  for (const { sourcePath, deviceTime = Number.NEGATIVE_INFINITY } of readings.values())
+    byPath.set(sourcePath, Math.max(deviceTime, byPath.get(sourcePath) ?? deviceTime));
+  const { ownTime, receivedAt = 0 } = binding.uplinkHistory.last ?? {};
+  return { byPath, aheadUntil: ownTime !== undefined && ownTime > receivedAt ? ownTime : undefined };
 }
 
 /**
@@ -149,13 +155,23 @@ async function rememberUplink({ message }: UplinkState, repos: UplinkRepositorie
 }
 
 /**
- * Finds the bound digital device, and whether the uplink is what that device is expected to send. An unbound device continues, because its connector keys are used to preview a
- * binding.
+ * Finds the bound digital device, and why the uplink is not what that device is expected to send. An unbound device
+ * continues, because its connector keys are used to preview a binding.
  */
 async function findDevice(state: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   const { organizationId, connectionId, clientDeviceId } = state.message;
   state.binding = await repos.devices.findBinding(organizationId, connectionId, clientDeviceId);
   state.failure = findUplinkFailure(state);
+  return 'continue';
+}
+
+/** Applies the sensor mappings of the device to the payload. */
+function readSensors(state: UplinkState): StepOutcome {
+  const { values, binding } = state;
+  if (!binding) return 'continue';
+  const { accepted, refused } = getReadings(values, binding.mapped);
+  state.accepted = accepted;
+  state.refused = refused;
   return 'continue';
 }
 
@@ -196,19 +212,11 @@ async function touchLastSeen(state: UplinkState, repos: UplinkRepositories): Pro
     isBuffered: message.isBuffered === true,
     deviceClass: message.deviceClass,
     isDecodedByNetwork: message.isDecodedByNetwork,
+    arrivedAt: message.receivedAt,
     failure: failure?.reason,
+    isReadable: isReadable(state),
     decoderWarnings,
   });
-  return 'continue';
-}
-
-/** Applies the sensor mappings of the device to the payload. */
-function readSensors(state: UplinkState): StepOutcome {
-  const { values, binding } = state;
-  if (!binding) return 'continue';
-  const { accepted, refused } = getReadings(values, binding.mapped);
-  state.accepted = accepted;
-  state.refused = refused;
   return 'continue';
 }
 

@@ -3,7 +3,7 @@ import { normalizeId, UUID } from '../../../kernel/ids';
 import type { Logger } from '../../../kernel/logger';
 import { truncate } from '../../../kernel/truncate';
 import type { ConnectorEvents, Evidence, UplinkMessage } from '../../connector';
-import { formatBytesExample } from '../../dataWarning';
+import { formatBytesExample, type DataWarningCode } from '../../dataWarning';
 import type { DataWarningReporter } from '../../dataWarningReporter';
 import { reportTimeProblem } from '../../sampleTimeWarning';
 import { RetryingWriter } from '../broker/retryingWriter';
@@ -31,7 +31,7 @@ interface ChirpStackInboxOptions {
   readonly events: ConnectorEvents;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Receives events that can never be used. */
+  /** Receives events that can never be used, or could not be read. */
   readonly dataWarnings: Pick<DataWarningReporter, 'report'>;
   /** Called when `isStalled` changes. */
   readonly onStalled: () => void;
@@ -325,10 +325,11 @@ export class ChirpStackInbox {
 
   /** Stores an uplink. An uplink that can never be stored is only reported. */
   private async storeUplink(uplink: UplinkMessage, message: Delivery, { timeProblem }: ChirpStackEvent): Promise<void> {
-    const outcome = await this.options.events.uplink(uplink);
-    if (outcome.outcome === 'rejected') this.reportRejected(message, outcome.reason);
-    if (outcome.outcome === 'stored')
-      reportTimeProblem(this.options.dataWarnings, { ...uplink, timeProblem }, message.topic);
+    const stored = await this.options.events.uplink(uplink);
+    if (stored.outcome === 'rejected') this.reportUplink('uplinks_rejected', message, stored.reason);
+    if (stored.outcome !== 'stored') return;
+    if (stored.unreadable !== undefined) this.reportUplink('uplinks_unreadable', message, stored.unreadable);
+    reportTimeProblem(this.options.dataWarnings, { ...uplink, timeProblem }, message.topic);
   }
 
   /** Runs a job after all earlier jobs of the device, even if they failed. Rejects only if the signal aborted first. */
@@ -345,21 +346,22 @@ export class ChirpStackInbox {
 
   /** Runs a job with retries. A job that can never succeed is discarded, so that it does not block later ones. */
   private async runWithRetries(message: Delivery, job: () => Promise<void>): Promise<void> {
-    if ((await this.writer.run(message.signal, job)) === 'given_up') this.reportRejected(message, CANNOT_BE_STORED);
+    if ((await this.writer.run(message.signal, job)) === 'given_up')
+      this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
   }
 
   /** Logs an event that is not for this connection, and reports an invalid one. */
   private logUnused({ kind, why, detail }: UnusedEvent, message: EventMessage): void {
-    if (kind === 'rejected') return this.reportRejected(message, `${why}: ${detail}`);
+    if (kind === 'rejected') return this.reportUplink('uplinks_rejected', message, `${why}: ${detail}`);
     const topic = truncate(message.topic, MAX_LOGGED_TOPIC_LENGTH);
     this.options.log.debug({ ...this.getLogFields(), reason: why, detail, topic }, 'chirpstack.event_ignored');
   }
 
-  /** Reports a message that can never be used. */
-  private reportRejected({ topic, payload = NO_BYTES }: Delivery, reason: string): void {
+  /** Reports a message that can never be used, or whose content could not be read. */
+  private reportUplink(code: DataWarningCode, { topic, payload = NO_BYTES }: Delivery, reason: string): void {
     const clientDeviceId = topic === undefined ? undefined : this.options.reader.findDevEui(topic);
     const example = formatBytesExample(payload);
-    this.options.dataWarnings.report('uplinks_rejected', { topic, clientDeviceId, reason, example });
+    this.options.dataWarnings.report(code, { topic, clientDeviceId, reason, example });
   }
 
   /** Returns the device, and marks it as the most recently used one. */
