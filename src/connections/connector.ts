@@ -1,5 +1,6 @@
 import type { Connection } from './connection';
 import type { JsonObject } from './connectorType';
+import type { ReportedTime } from './sampleTime';
 
 /** A command to a device, as a connector sends it. */
 export interface Downlink {
@@ -172,8 +173,8 @@ export interface KnownExecution {
 /** Who reported the time of a sample: the device itself, its gateway, or its network server. */
 export type TimeSource = 'device' | 'gateway' | 'network';
 
-/** A message from a device. */
-export interface UplinkMessage {
+/** A message from a device. Without `time`, `timeProblem` says why it could not be read. */
+export interface UplinkMessage extends ReportedTime {
   readonly organizationId: string;
   readonly connectionId: string;
   /** Identifies repeated messages. */
@@ -181,8 +182,6 @@ export interface UplinkMessage {
   readonly clientDeviceId: string;
   /** The arrival time: Unix milliseconds, with a fraction that only defines an order (MonotonicTimestamps). */
   readonly receivedAt: number;
-  /** When the device sent it, on the peer's clock; undefined if not reported. */
-  readonly time: number | undefined;
   /** Who reported `time`; undefined if not known. */
   readonly timeSource?: TimeSource | undefined;
   /**

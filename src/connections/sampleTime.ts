@@ -1,5 +1,6 @@
 import { DateTime } from 'luxon';
 import { getStartOfDay } from '../kernel/calendarDay';
+import { InexactNumber } from '../kernel/inexactNumber';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../kernel/timeUnits';
 import { formatJsonExample } from './dataWarning';
 
@@ -9,16 +10,20 @@ import { formatJsonExample } from './dataWarning';
  */
 export type SampleTime = { readonly time: number } | { readonly reason: string };
 
-/** A time that cannot be the time of a reading: the reason, and the time as the message has it. */
-export interface UnusableTime {
+/** Why a time cannot be the time of a reading: the reason, and the time as the message has it. */
+export interface TimeProblem {
   readonly reason: string;
   readonly example: string;
 }
 
-/** The time in a message; both are undefined if it has none. */
+/** The time in a message; all fields are undefined if it has none. */
 export interface ReportedTime {
+  /** When the device sent it, on the clock of the peer, Unix milliseconds; undefined if it could not be read. */
   readonly time: number | undefined;
-  readonly timeProblem?: UnusableTime | undefined;
+  /** The value from which `time` was read; undefined if it was a timestamp already. */
+  readonly sentTime?: unknown;
+  /** Why the time could not be read. */
+  readonly timeProblem?: TimeProblem | undefined;
 }
 
 /** Captures the date, the time of day and the offset, in the basic and the extended form of ISO 8601. */
@@ -26,6 +31,8 @@ const DATE_TIME = /^([\dW-]+)[T ]([\d:]+(?:[.,]\d+)?) ?(Z|[+\-\u2212]\d\d(?::?\d
 /** A calendar date, an ordinal date or a week date, each with its day. */
 const DATE = /^\d{4}(?:-\d\d-\d\d|\d{4}|-?\d{3}|-?W\d\d-?\d)$/i;
 const CALENDAR_DATE = /^(\d{4})-?(\d\d)-?(\d\d)$/;
+/** Captures the date, hours, minutes and seconds of a text that has only digits. */
+const DATE_OF_DIGITS = /^(\d{8})(?:(\d\d)(\d\d)(\d\d)?)?$/;
 /** Captures hours, minutes, seconds, and the decimal fraction of the last of them. */
 const TIME_OF_DAY = /^(\d\d)(?::?(\d\d)(?::?(\d\d))?)?(?:[.,](\d+))?$/;
 const OFFSET = /^([+\-\u2212])(\d\d):?(\d\d)?$/;
@@ -56,11 +63,14 @@ export function parseSampleTime(value: unknown, timeZone?: string): SampleTime {
   return typeof value === 'string' ? parseText(value.trim(), timeZone) : parseUnixTime(value);
 }
 
-/** Reads the time in a message. undefined, null and an empty text mean that it has none. */
+/**
+ * Reads the time in a message. undefined, null and an empty text mean that it has none. Of a number that JavaScript does
+ * not hold exactly, such as nanoseconds, the nearest one counts.
+ */
 export function readSampleTime(value: unknown, timeZone?: string): ReportedTime {
   if (value === undefined || value === null || value === '') return { time: undefined };
-  const parsed = parseSampleTime(value, timeZone);
-  if ('time' in parsed) return parsed;
+  const parsed = parseSampleTime(value instanceof InexactNumber ? value.nearest : value, timeZone);
+  if ('time' in parsed) return { ...parsed, sentTime: value };
   return { time: undefined, timeProblem: { reason: parsed.reason, example: formatJsonExample(value) } };
 }
 
@@ -68,17 +78,21 @@ export function readSampleTime(value: unknown, timeZone?: string): ReportedTime 
  * Returns why readings do not get the time of their message: it could not be read, is before 2000, or more than 5
  * minutes after the arrival (`receivedAt`). Undefined for other times, also for those of a clock that is a little fast.
  */
-export function findTimeProblem({ time, timeProblem }: ReportedTime, receivedAt: number): UnusableTime | undefined {
+export function findTimeProblem(
+  { time, sentTime, timeProblem }: ReportedTime,
+  receivedAt: number,
+): TimeProblem | undefined {
   if (time === undefined) return timeProblem;
   const reason =
     time < MIN_SAMPLE_TIME_MS
       ? 'time_before_2000: set the clock of the device, or send the time in a known unit'
       : 'time_in_future: set the clock of the device, or send the time with the right offset';
   const isPlausible = time >= MIN_SAMPLE_TIME_MS && time <= receivedAt + MAX_AHEAD_MS;
-  return isPlausible ? undefined : { reason, example: new Date(time).toISOString() };
+  return isPlausible ? undefined : { reason, example: formatJsonExample(sentTime ?? new Date(time)) };
 }
 
 function parseText(text: string, timeZone: string | undefined): SampleTime {
+  if (isDateOfDigits(text)) return unreadable();
   if (NUMBER.test(text)) return parseUnixTime(Number(text.replace(',', '.')));
   const [, date = '', timeOfDay = '', offset] = DATE_TIME.exec(text) ?? [];
   if (DATE.test(text)) return invalid('time_of_day_missing', 'a date alone names no instant; send the time of day too');
@@ -88,6 +102,12 @@ function parseText(text: string, timeZone: string | undefined): SampleTime {
   const offsetMs = offset === undefined ? 0 : parseOffset(offset);
   if (Number.isNaN(wallTime + offsetMs)) return invalid('time_impossible', 'this date or time does not exist');
   return offset === undefined ? toInstant(wallTime, timeZone) : { time: wallTime - offsetMs };
+}
+
+/** Whether a text is a date without separators, such as 20261128175437. As a Unix time, it would be another time. */
+function isDateOfDigits(text: string): boolean {
+  const [, date, hours = '00', minutes = '00', seconds = '00'] = DATE_OF_DIGITS.exec(text) ?? [];
+  return date !== undefined && !Number.isNaN(parseDate(date) + parseTimeOfDay(`${hours}:${minutes}:${seconds}`));
 }
 
 /** Parses a date to the start of its day in UTC; NaN if it does not exist. */

@@ -1,6 +1,6 @@
 import type { UplinkMessage } from './connector';
 import type { DataWarningReporter } from './dataWarningReporter';
-import { findTimeProblem, type ReportedTime } from './sampleTime';
+import { findTimeProblem } from './sampleTime';
 
 /**
  * Reports a stored uplink whose readings do not get the time of their message (see findTimeProblem). `topic`: undefined
@@ -8,7 +8,7 @@ import { findTimeProblem, type ReportedTime } from './sampleTime';
  */
 export function reportTimeProblem(
   dataWarnings: Pick<DataWarningReporter, 'report'>,
-  uplink: Pick<UplinkMessage, 'clientDeviceId' | 'receivedAt'> & ReportedTime,
+  uplink: UplinkMessage,
   topic: string | undefined,
 ): void {
   const problem = findTimeProblem(uplink, uplink.receivedAt);

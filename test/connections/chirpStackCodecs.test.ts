@@ -72,13 +72,13 @@ describe.each(CODECS)('ChirpStack events in %s', (encoding, codec) => {
   });
 
   it('are read as downlink events', () => {
-    expect(read({ kind: 'txack', time: TIME, deviceInfo: INFO, queueItemId: QUEUE_ITEM, fCntDown: 3 })).toEqual({
+    expect(read({ kind: 'txack', time: TIME, deviceInfo: INFO, queueItemId: QUEUE_ITEM, fCntDown: 3 })).toMatchObject({
       kind: 'txack',
       device: DEVICE,
       time: TIME,
       queueItemId: QUEUE_ITEM,
     });
-    expect(read({ kind: 'ack', ...HEAD, queueItemId: QUEUE_ITEM, acknowledged: true, fCntDown: 3 })).toEqual({
+    expect(read({ kind: 'ack', ...HEAD, queueItemId: QUEUE_ITEM, acknowledged: true, fCntDown: 3 })).toMatchObject({
       kind: 'ack',
       device: DEVICE,
       deduplicationId: HEAD.deduplicationId,
@@ -90,7 +90,7 @@ describe.each(CODECS)('ChirpStack events in %s', (encoding, codec) => {
       acknowledged: false,
     });
     const log = { kind: 'log', time: TIME, deviceInfo: INFO, level: 'ERROR', description: 'too late' } as const;
-    expect(read({ ...log, code: 'EXPIRED', context: { queue_item_id: QUEUE_ITEM } })).toEqual({
+    expect(read({ ...log, code: 'EXPIRED', context: { queue_item_id: QUEUE_ITEM } })).toMatchObject({
       kind: 'log',
       device: DEVICE,
       time: TIME,
@@ -215,6 +215,12 @@ describe('ChirpStack events in JSON', () => {
       gateways: [{ rssi: -5, snr: Number.NaN }],
     });
     expect(decodeJson('ack', { deviceInfo: {}, queueItemId: QUEUE_ITEM })).toMatchObject({ acknowledged: false });
+  });
+
+  it('may have a time in nanoseconds', () => {
+    const event = JSON_CODEC.decode('up', Buffer.from('{"deviceInfo":{},"time":1795888477123456789}'));
+    expect(event.timeProblem).toBeUndefined();
+    expect(event).toMatchObject({ time: 1_795_888_477_123 });
   });
 
   it('may have a time that cannot be read', () => {

@@ -1,3 +1,4 @@
+import { InexactNumber } from '../../src/kernel/inexactNumber';
 import { findTimeProblem, parseSampleTime, readSampleTime } from '../../src/connections/sampleTime';
 
 /** 2026-11-28T17:54:37Z */
@@ -57,6 +58,7 @@ it.each([
   [1_795_888_477_123.9, '2026-11-28T17:54:37.123Z'],
   [1_795_888_477_123_456, '2026-11-28T17:54:37.123Z'],
   ['1795888477123456789', '2026-11-28T17:54:37.123Z'],
+  ['20260230175437', '2612-01-09T09:42:55.437Z'], // no date, so milliseconds
 ])('%j is %s', (value, expected) => {
   expect(parse(value)).toBe(expected);
 });
@@ -81,6 +83,9 @@ it.each([
   ['Sat, 28 Nov 2026 17:54:37 GMT', 'time_unreadable'],
   ['17:54:37Z', 'time_unreadable'],
   ['soon', 'time_unreadable'],
+  ['20261128', 'time_unreadable'],
+  ['202611281754', 'time_unreadable'],
+  ['20261128175437', 'time_unreadable'],
   ['1e30', 'time_unreadable'],
   [-1, 'time_unreadable'],
   [true, 'time_unreadable'],
@@ -113,6 +118,13 @@ it('keeps the value that was not read as an example', () => {
   const { timeProblem } = readSampleTime('soon');
   expect(timeProblem?.example).toBe('"soon"');
   expect(timeProblem?.reason).toMatch(/^time_unreadable: send ISO 8601/);
+});
+
+it('has the value of an unlikely time as it was sent, and reads a number that is not exact', () => {
+  expect(findTimeProblem(readSampleTime('12,5'), SAMPLED_AT)?.example).toBe('"12,5"');
+  expect(readSampleTime(new InexactNumber('1795888477123456789', 1_795_888_477_123_456_800)).time).toBe(
+    SAMPLED_AT + 123,
+  );
 });
 
 it.each([

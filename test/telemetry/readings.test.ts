@@ -155,6 +155,15 @@ describe.each(engines())('sensors of a device on $name', (engine) => {
     expect(await isRead({ payload: { kind: 'json', value: { a: infinite } } })).toBe(false);
   });
 
+  it('are passed on as buffered if the time of the uplink could not be read', async () => {
+    const { clientDeviceId } = await createSensingDevice();
+    const timeProblem = { reason: 'time_offset_missing: x', example: '"x"' };
+    await fixture.pipeline.handle(uplink(clientDeviceId, { a: 1 }, { timeProblem }));
+    expect(fixture.judged.at(-1)).toMatchObject({ isBuffered: true, readings: [{ isBuffered: true }] });
+    await fixture.pipeline.handle(uplink(clientDeviceId, { a: 1 }));
+    expect(fixture.judged.at(-1)?.isBuffered).toBeUndefined();
+  });
+
   it('are evaluated once for a repeated uplink, and not for a rejected one or one of an unbound device', async () => {
     const { clientDeviceId } = await createSensingDevice();
     fixture.judged.splice(0);

@@ -27,7 +27,10 @@ export interface Reading {
   readonly clock: string | undefined;
   /** The arrival time at the server: Unix milliseconds, with a fraction that only defines an order. */
   readonly receivedAt: number;
-  /** Whether the uplink waited at a broker for an unknown time while the server was down. */
+  /**
+   * Whether the uplink may have been sampled an unknown time ago: it waited at a broker while the server was down, or has
+   * a time that could not be read. It proves nothing about a command.
+   */
   readonly isBuffered?: boolean;
   /** Whether the uplink was a retained message of a broker; then it is also buffered. */
   readonly isRetained?: boolean;

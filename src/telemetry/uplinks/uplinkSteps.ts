@@ -294,10 +294,14 @@ function getValues({ payload, fPort }: UplinkMessage): Readonly<Record<string, u
   return { bytes: Buffer.from(payload.bytes).toString('hex'), ...(fPort !== undefined && { fPort }) };
 }
 
-/** Returns the times of an uplink. A device time that is not a finite number is omitted, with its source and clock. */
+/**
+ * Returns the times of an uplink. A device time that is not a finite number is omitted, with its source and clock. An
+ * uplink whose time could not be read counts as buffered, because it may have been sampled long ago.
+ */
 function getTimes(message: UplinkMessage): SampleTimes {
-  const { time, timeSource, clock, receivedAt, isBuffered = false, isRetained = false, fCnt, devAddr } = message;
+  const { time, timeSource, clock, receivedAt, isRetained = false, fCnt, devAddr } = message;
   const isTime = time !== undefined && Number.isFinite(time);
+  const isBuffered = message.isBuffered === true || (time === undefined && message.timeProblem !== undefined);
   return {
     receivedAt,
     deviceTime: isTime ? Math.floor(time) : undefined,

@@ -210,8 +210,15 @@ describe.each(sqliteOnly())('executions over MQTT, on $name', ({ createDatabase 
       },
     ],
     ['a retained message', async (target: Target) => await Promise.resolve(publishLevel(target, 21, { retain: true }))],
+    [
+      'a message with a time that cannot be read',
+      async ({ clientDeviceId }: Target) => {
+        const content = JSON.stringify({ level: 21, at: '2026-11-28T17:54:37' });
+        await Promise.resolve(broker.publish(`plant/${clientDeviceId}/up`, content));
+      },
+    ],
   ] as const)('does not treat as an effect %s', async (_name, publishOldUplink) => {
-    const connectionId = await connect();
+    const connectionId = await connect(broker, { timePath: 'at' });
     const target = await createValve(connectionId, verified);
     const { executionId } = await fixture.execute(target);
     await fixture.until(executionId, 'delivered');

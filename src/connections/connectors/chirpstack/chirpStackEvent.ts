@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../connectorType';
-import type { UnusableTime } from '../../sampleTime';
+import type { ReportedTime } from '../../sampleTime';
 
 /** The kinds of device events of ChirpStack, as in its topics. */
 export const EVENT_KINDS = ['up', 'join', 'ack', 'txack', 'log', 'status', 'location'] as const;
@@ -23,9 +23,8 @@ interface DeviceInfo {
  * A parsed event. Times are Unix milliseconds on the clock of the network server; undefined if not reported, or if
  * `timeProblem` says why `time` could not be read.
  */
-export type ChirpStackEvent = { readonly device: DeviceInfo; readonly timeProblem?: UnusableTime | undefined } & (
-  UpEvent | JoinEvent | AckEvent | TxAckEvent | LogEvent | StatusEvent | LocationEvent
-);
+export type ChirpStackEvent = { readonly device: DeviceInfo } & Omit<ReportedTime, 'time'> &
+  (UpEvent | JoinEvent | AckEvent | TxAckEvent | LogEvent | StatusEvent | LocationEvent);
 
 /** An uplink frame of a device. */
 export interface UpEvent {

@@ -177,7 +177,7 @@ export class ChirpStackInbox {
       case 'status':
       case 'location': {
         const uplink = event.kind === 'status' ? toStatusMessage(arrival, event) : toLocationMessage(arrival, event);
-        return await this.runInOrder(device, message, async () => await this.storeUplink(uplink, message, event));
+        return await this.runInOrder(device, message, async () => await this.storeUplink(uplink, message));
       }
       case 'join':
         device.frame = undefined; // the frame counter restarts
@@ -214,7 +214,7 @@ export class ChirpStackInbox {
       const ack = await pendingUplink?.ack;
       // Stored first: the device sent this frame after it received the command, so the frame may show its effect.
       if (ack) await this.acknowledge(arrival, ack, frame);
-      await this.storeUplink(toUplinkMessage(arrival, event), message, event);
+      await this.storeUplink(toUplinkMessage(arrival, event), message);
     });
   }
 
@@ -324,12 +324,12 @@ export class ChirpStackInbox {
   }
 
   /** Stores an uplink. An uplink that can never be stored is only reported. */
-  private async storeUplink(uplink: UplinkMessage, message: Delivery, { timeProblem }: ChirpStackEvent): Promise<void> {
+  private async storeUplink(uplink: UplinkMessage, message: Delivery): Promise<void> {
     const stored = await this.options.events.uplink(uplink);
     if (stored.outcome === 'rejected') this.reportUplink('uplinks_rejected', message, stored.reason);
     if (stored.outcome !== 'stored') return;
     if (stored.unreadable !== undefined) this.reportUplink('uplinks_unreadable', message, stored.unreadable);
-    reportTimeProblem(this.options.dataWarnings, { ...uplink, timeProblem }, message.topic);
+    reportTimeProblem(this.options.dataWarnings, uplink, message.topic);
   }
 
   /** Runs a job after all earlier jobs of the device, even if they failed. Rejects only if the signal aborted first. */

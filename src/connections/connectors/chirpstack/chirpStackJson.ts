@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../connectorType';
 import { readReceivedJson } from '../../receivedJson';
-import { readSampleTime } from '../../sampleTime';
+import { readSampleTime, type ReportedTime } from '../../sampleTime';
 import type { ChirpStackCodec, ChirpStackEvent, DownCommand, EventKind } from './chirpStackEvent';
 
 const text = z
@@ -50,6 +50,8 @@ const deviceInfo = z
     devEui,
     deviceClass: CLASSES[deviceClassEnabled ?? 'CLASS_A'],
   }));
+
+type DeviceInfo = z.infer<typeof deviceInfo>;
 
 /** The fields that most events share. */
 const commonFields = { deduplicationId: text, time, deviceInfo };
@@ -106,48 +108,38 @@ function parseEvent(payload: Buffer): unknown {
   return read.value;
 }
 
+/** Names the fields of a parsed event as ChirpStackEvent does. */
+function toEvent<Fields>({
+  deviceInfo: device,
+  time: reportedTime,
+  ...event
+}: Fields & { readonly deviceInfo: DeviceInfo; readonly time: ReportedTime }) {
+  return { device, ...event, ...reportedTime };
+}
+
 /** Converts the JSON of each kind of event. Throws if a field is invalid. */
 const READERS: Readonly<Record<EventKind, (value: unknown) => ChirpStackEvent>> = {
   up: (value) => {
-    const { deviceInfo: device, rxInfo, time: reportedTime, ...event } = up.parse(value);
-    return { kind: 'up', device, gateways: rxInfo ?? [], ...event, ...reportedTime };
+    const { rxInfo, ...event } = toEvent(up.parse(value));
+    return { kind: 'up', gateways: rxInfo ?? [], ...event };
   },
   join: (value) => {
     const { deviceInfo: device, ...event } = join.parse(value);
     return { kind: 'join', device, ...event };
   },
-  ack: (value) => {
-    const { deviceInfo: device, time: reportedTime, ...event } = ack.parse(value);
-    return { kind: 'ack', device, ...event, ...reportedTime };
-  },
-  txack: (value) => {
-    const { deviceInfo: device, time: reportedTime, ...event } = txack.parse(value);
-    return { kind: 'txack', device, ...event, ...reportedTime };
-  },
+  ack: (value) => ({ kind: 'ack', ...toEvent(ack.parse(value)) }),
+  txack: (value) => ({ kind: 'txack', ...toEvent(txack.parse(value)) }),
   log: (value) => {
-    const { deviceInfo: device, context, code, time: reportedTime, ...event } = log.parse(value);
-    const queueItemId = context?.queue_item_id ?? '';
-    return { kind: 'log', device, ...event, ...reportedTime, code: code || 'UNKNOWN', queueItemId };
+    const { context, code, ...event } = toEvent(log.parse(value));
+    return { kind: 'log', ...event, code: code || 'UNKNOWN', queueItemId: context?.queue_item_id ?? '' };
   },
   status: (value) => {
-    const {
-      deviceInfo: device,
-      externalPowerSource,
-      batteryLevelUnavailable,
-      batteryLevel,
-      time: reportedTime,
-      ...event
-    } = status.parse(value);
-    return {
-      kind: 'status',
-      device,
-      ...event,
-      ...reportedTime,
-      batteryLevel: externalPowerSource || batteryLevelUnavailable ? undefined : batteryLevel,
-    };
+    const { externalPowerSource, batteryLevelUnavailable, batteryLevel, ...event } = toEvent(status.parse(value));
+    const isKnown = !externalPowerSource && !batteryLevelUnavailable;
+    return { kind: 'status', ...event, batteryLevel: isKnown ? batteryLevel : undefined };
   },
   location: (value) => {
-    const { deviceInfo: device, location: coordinates, time: reportedTime, ...event } = location.parse(value);
-    return { kind: 'location', device, ...event, ...reportedTime, ...coordinates };
+    const { location: coordinates, ...event } = toEvent(location.parse(value));
+    return { kind: 'location', ...event, ...coordinates };
   },
 };

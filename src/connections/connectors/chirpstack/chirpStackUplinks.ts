@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../connectorType';
 import type { UplinkIdentity, UplinkMessage } from '../../connector';
+import type { ReportedTime } from '../../sampleTime';
 import type { LocationEvent, Reception, StatusEvent, UpEvent, DeviceClass } from './chirpStackEvent';
 
 /** Identifies the clock of the network server, which is the same for all its devices. */
@@ -22,6 +23,9 @@ export interface Arrival {
   readonly identity: UplinkIdentity;
 }
 
+/** An event with what is known about its time. */
+type TimedEvent<Event> = Event & ReportedTime;
+
 /** The maximum length of a deduplication id. ChirpStack sends UUIDs; a longer id is not used. */
 const MAX_ID_LENGTH = 64;
 
@@ -29,7 +33,7 @@ const MAX_ID_LENGTH = 64;
  * Converts an uplink frame: `object` as decoded by the network server, otherwise `data` in hexadecimal, and the
  * reception.
  */
-export function toUplinkMessage(arrival: Arrival, event: UpEvent): UplinkMessage {
+export function toUplinkMessage(arrival: Arrival, event: TimedEvent<UpEvent>): UplinkMessage {
   const { fCnt, devAddr, fPort, dr, object, data } = event;
   const bestReception = findBestReception(event.gateways);
   const networkServerTime = getReceptionTime(event);
@@ -42,7 +46,7 @@ export function toUplinkMessage(arrival: Arrival, event: UpEvent): UplinkMessage
       fPort,
       dr,
     }),
-    time: networkServerTime ?? event.time,
+    ...(networkServerTime === undefined ? getTime(event) : { time: networkServerTime }),
     // The time of the event may be on the clock of a gateway.
     clock: networkServerTime === undefined ? undefined : CLOCK,
     encoded: object ? undefined : data,
@@ -58,11 +62,11 @@ export function toUplinkMessage(arrival: Arrival, event: UpEvent): UplinkMessage
  * must not count twice: so the report is no evidence about commands, like a buffered message. Evidence is an uplink
  * that arrives live and may show that a device received a command.
  */
-export function toStatusMessage(arrival: Arrival, event: StatusEvent): UplinkMessage {
+export function toStatusMessage(arrival: Arrival, event: TimedEvent<StatusEvent>): UplinkMessage {
   const { margin, batteryLevel } = event;
   return {
     ...createBaseMessage(arrival, event.deduplicationId, 'status:', omitNonFinite({ margin, batteryLevel })),
-    time: event.time,
+    ...getTime(event),
     clock: undefined,
     fPort: undefined,
     isBuffered: true, // so that it is no evidence
@@ -70,17 +74,22 @@ export function toStatusMessage(arrival: Arrival, event: StatusEvent): UplinkMes
 }
 
 /** Converts the location of a device, as estimated by the network server; it is no evidence about commands. */
-export function toLocationMessage(arrival: Arrival, event: LocationEvent): UplinkMessage {
+export function toLocationMessage(arrival: Arrival, event: TimedEvent<LocationEvent>): UplinkMessage {
   const { latitude, longitude, altitude } = event;
   return {
     ...createBaseMessage(arrival, event.deduplicationId, 'location:', {
       location: omitNonFinite({ latitude, longitude, altitude }),
     }),
-    time: event.time,
+    ...getTime(event),
     clock: undefined,
     fPort: undefined,
     isBuffered: true, // so that it is no evidence
   };
+}
+
+/** Returns the time of an event, or why it could not be read. */
+function getTime({ time, sentTime, timeProblem }: ReportedTime): ReportedTime {
+  return { time, sentTime, timeProblem };
 }
 
 /** Returns whether the network server decoded the payload; undefined if the frame has none. */
@@ -105,7 +114,7 @@ function createBaseMessage(
   deduplicationId: string,
   prefix: string,
   value: JsonObject,
-): Omit<UplinkMessage, 'time' | 'clock' | 'fPort'> {
+): Omit<UplinkMessage, keyof ReportedTime | 'clock' | 'fPort'> {
   const hasId = deduplicationId !== '' && deduplicationId.length <= MAX_ID_LENGTH;
   return {
     ...arrival,

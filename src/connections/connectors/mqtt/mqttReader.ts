@@ -4,7 +4,7 @@ import { InexactNumber } from '../../../kernel/inexactNumber';
 import { findJsonProblem, isObject } from '../../../kernel/jsonValue';
 import type { UplinkIdentity, UplinkMessage } from '../../connector';
 import { looksLikeJson, readReceivedJson } from '../../receivedJson';
-import { findTimeProblem, readSampleTime, type ReportedTime } from '../../sampleTime';
+import { findTimeProblem, readSampleTime } from '../../sampleTime';
 import type { BrokerMessage } from '../broker/brokerTraffic';
 import { getConnectorKeyValue } from './jsonPath';
 import type { MqttSettings } from './mqttSettings';
@@ -15,7 +15,7 @@ import { TopicReader } from './topicTemplate';
 type ReadUplink = DeviceUplink | { readonly reason: string };
 
 /** A message of a device without its organization and connection. */
-export type DeviceUplink = Omit<UplinkMessage, 'organizationId' | 'connectionId' | 'time'> & ReportedTime;
+export type DeviceUplink = Omit<UplinkMessage, 'organizationId' | 'connectionId'>;
 
 const MAX_BYTES = 64 * 1024;
 const NOT_UTF8 = 'text_not_utf8: a text has bytes that are not UTF-8, which are stored as U+FFFD; send text in UTF-8';
@@ -52,7 +52,7 @@ export class MqttReader {
     const { payload } = content;
     const { timePath, timeZone, uplinkIdPath } = this.settings;
     const json = payload.kind === 'json' ? payload.value : {};
-    const timeValue = timePath === undefined ? undefined : toNumber(getConnectorKeyValue(json, timePath));
+    const timeValue = timePath === undefined ? undefined : getConnectorKeyValue(json, timePath);
     const identity =
       uplinkIdPath === undefined ? undefined : createIdentity(clientDeviceId, getConnectorKeyValue(json, uplinkIdPath));
     return {
@@ -80,7 +80,7 @@ export class MqttReader {
 /**
  * Reads a payload. JSON that is not an object becomes `{"value": …}` and also keeps the bytes, because raw bytes of a
  * device may look like digits. Everything else is kept as bytes, with the reason if it looks like JSON. Text that is not
- * UTF-8 is told too.
+ * UTF-8 is reported too.
  */
 function readPayload(
   bytes: Buffer,
@@ -99,11 +99,6 @@ function readPayload(
     ...(value !== parsed.value && { encoded: bytes }),
     ...(!isUtf8(bytes) && { unreadable: NOT_UTF8 }),
   };
-}
-
-/** Returns the nearest number of an InexactNumber; other values are returned unchanged. */
-function toNumber(value: unknown): unknown {
-  return value instanceof InexactNumber ? value.nearest : value;
 }
 
 /**

@@ -299,15 +299,13 @@ export class MqttSession {
 
   /** Stores an uplink after earlier ones of its device. */
   private async storeUplink(message: BrokerMessage, read: DeviceUplink): Promise<void> {
-    const { timeProblem, ...content } = read;
-    const { clientDeviceId } = content;
-    const uplink = { ...content, organizationId: this.organizationId, connectionId: this.connectionId };
-    const outcome = await this.storeInOrder(getQueueKey(clientDeviceId), message.signal, async () => {
+    const uplink = { ...read, organizationId: this.organizationId, connectionId: this.connectionId };
+    const outcome = await this.storeInOrder(getQueueKey(read.clientDeviceId), message.signal, async () => {
       const stored = await this.events.uplink(uplink);
       if (stored.outcome === 'rejected') this.reportUplink('uplinks_rejected', message, stored.reason);
       if (stored.outcome !== 'stored') return;
       if (stored.unreadable !== undefined) this.reportUplink('uplinks_unreadable', message, stored.unreadable);
-      reportTimeProblem(this.dataWarnings, { ...uplink, timeProblem }, message.topic);
+      reportTimeProblem(this.dataWarnings, uplink, message.topic);
     });
     if (outcome === 'given_up') this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
   }
