@@ -1,5 +1,6 @@
-/** A line of Markdown that starts or ends a block of code. */
-const FENCE_LINE = /^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w.+#-]*[ \t]*$/;
+/** A line of Markdown that starts a block of code, also with a language and attributes: ```js {.numberLines}. */
+const OPENING_FENCE = /^[ \t]*(?:`{3,}|~{3,})[^`;()]*$/;
+const CLOSING_FENCE = /^[ \t]*(?:`{3,}|~{3,})\s*$/;
 const STARTS_WITH_FENCE = /^\s*(?:`{3}|~{3})/;
 /** `export` before a declaration. A default function without a name is not one. */
 const EXPORTED_DECLARATION =
@@ -28,9 +29,9 @@ export function removeFences(script: string): string {
   const lines = script.split('\n');
   const first = lines.findIndex((line) => line.trim() !== '');
   const last = lines.findLastIndex((line) => line.trim() !== '');
-  if (!FENCE_LINE.test(lines[first] ?? '')) return script;
+  if (!OPENING_FENCE.test(lines[first] ?? '')) return script;
   lines[first] = '';
-  if (FENCE_LINE.test(lines[last] ?? '')) lines[last] = '';
+  if (CLOSING_FENCE.test(lines[last] ?? '')) lines[last] = '';
   return lines.join('\n');
 }
 

@@ -26,6 +26,28 @@ describe('a decoder as it is pasted', () => {
     ['bytes and port', 'function decodeUplink(bytes, port) { return { level: bytes[1] }; }'],
     ['bytes and port, with data', 'function decodeUplink(bytes, fPort) { return { data: { level: bytes[1] } }; }'],
     ['port and bytes', 'function decodeUplink(fPort, bytes, variables) { return { level: bytes[1] }; }'],
+    [
+      'a list with another name, and a port',
+      'function decodeUplink(payload, port) { return { data: { level: (payload[0] << 8 | payload [1]) % 256 } }; }',
+    ],
+    ['only bytes', 'function decodeUplink(bytes) { return { data: { level: bytes[1] } }; }'],
+    [
+      'bytes with comments',
+      'function decodeUplink(bytes /* raw, see (1) */, port // n\n) { return { level: bytes[1] }; }',
+    ],
+    ['port and a list with another name', 'function decodeUplink(fPort, data) { return { level: data[1] }; }'],
+    [
+      'a name that begins with that of the parameter',
+      'function decodeUplink(i) { const j = i; const a = [j.bytes]; return { data: { level: a[0][1] } }; }',
+    ],
+    [
+      'bytes by their name',
+      "function decodeUplink(input) { const name = 'bytes'; return { data: { level: input[name][1] } }; }",
+    ],
+    [
+      'Markdown fences with attributes',
+      `\`\`\`js {.numberLines startFrom="1"}\r\nfunction decodeUplink${BODY}\r\n\`\`\`\r\n`,
+    ],
     ['bytes and port as an arrow', 'const decodeUplink = (bytes, port) => ({ level: bytes[1] });'],
   ])('works: %s', async (_name, script) => {
     expect(await fixture.data(script)).toEqual({ level: 40 });
@@ -39,6 +61,19 @@ describe('a decoder as it is pasted', () => {
   it('reports the errors of a decoder with the parameters of an older form', async () => {
     const { error } = await fixture.decode("function decodeUplink(bytes, port) { return { errors: ['too short'] }; }");
     expect(error).toMatchObject({ code: 'decoder_errors', message: 'too short' });
+  });
+
+  it('says what to change if it reads the object as a list of bytes', async () => {
+    const helper = 'function read(list) {\n  return list[0] << 8 | list[1];\n}\n';
+    const { error } = await fixture.decode(
+      `${helper}function decodeUplink(bytes) { return { data: { t: read(bytes) } }; }`,
+    );
+    expect(error).toMatchObject({
+      code: 'runtime_error',
+      message: expect.stringMatching(/is an object, not a list of bytes: read input\.bytes\[0\]/) as string,
+    });
+    const keys = 'function decodeUplink(input) { return { data: { keys: Object.keys(input), ...input } }; }';
+    expect(await fixture.data(keys)).toEqual({ keys: ['bytes', 'variables'], bytes: [1, 40], variables: {} });
   });
 
   it('keeps the parameter of the current form, whatever its name is', async () => {

@@ -1,7 +1,8 @@
 import type { DecoderInput, ScriptDefinitions } from '../sandboxProtocol';
 import type { EntryPointCall } from './entryPointCall';
 import { findEntryPoint, type EntryFunction } from './entryPoint';
-import { getParameterNames, OriginalDate, parse } from './intrinsics';
+import { defineProperty, OriginalDate, OriginalError, parse } from './intrinsics';
+import { getParameterNames, readsItemsOf } from './parameters';
 import {
   formatUnusableDecoderResult,
   formatUnusableLegacyResult,
@@ -36,24 +37,25 @@ function createCall(
   if (!decode) return undefined;
   const runLegacy = bindLegacyParameters(decode, input);
   return {
-    run: runLegacy ?? (() => decode(withDate(input))),
+    run: runLegacy ?? (() => decode(createParameter(name, input))),
     read: runLegacy ? readRenamedDecoderResult : readDecoderResult,
     formatUnsettled: () => formatUnusableDecoderResult(UNSETTLED_PROMISE),
   };
 }
 
 /**
- * Binds a decoder that has a current name, but the parameters of an older form, such as `decodeUplink(bytes, port)`;
- * undefined for other decoders. With the current single parameter, such a decoder would decode nothing, without an
- * error.
+ * Binds a decoder that has a current name, but the parameters of an older form, such as `decodeUplink(bytes, port)` or a
+ * first parameter whose items it reads; undefined for other decoders. With the current single parameter, such a decoder
+ * would decode nothing, or zeros, without an error.
  */
 function bindLegacyParameters(
   decode: EntryFunction,
   { bytes, fPort, variables }: DecoderInput,
 ): (() => unknown) | undefined {
   const { first, second } = getParameterNames(decode);
-  if (first === 'bytes' && second !== '') return () => decode(bytes, fPort, variables);
-  return second === 'bytes' ? () => decode(fPort, bytes, variables) : undefined;
+  if ((first === 'bytes' && second !== '') || readsItemsOf(decode, first)) return () => decode(bytes, fPort, variables);
+  const isSecond = second === 'bytes' || readsItemsOf(decode, second);
+  return isSecond ? () => decode(fPort, bytes, variables) : undefined;
 }
 
 /** Prepares the call of a decoder in an older form, which returns the data itself. */
@@ -75,7 +77,20 @@ function bindLegacyDecoder(
   return decoder && (() => decoder(bytes, fPort));
 }
 
-/** Replaces `recvTime`, which is Unix milliseconds in JSON, by the Date that scripts expect. */
-function withDate(input: DecoderInput): object {
-  return input.recvTime === undefined ? input : { ...input, recvTime: new OriginalDate(input.recvTime) };
+/**
+ * Creates the parameter of a decoder in the current form: `recvTime` is a Date, and reading the first bytes of the
+ * parameter itself fails, because a script that expects a list would decode zeros.
+ */
+function createParameter(name: string, input: DecoderInput): object {
+  const parameter =
+    input.recvTime === undefined ? { ...input } : { ...input, recvTime: new OriginalDate(input.recvTime) };
+  const rejectIndex = (): never => {
+    throw new OriginalError(
+      'the parameter of ' + name + ' is an object, not a list of bytes: read input.bytes[0] instead of input[0]',
+    );
+  };
+  // Without a prototype, because a script may have changed that of all objects.
+  defineProperty(parameter, '0', { __proto__: null, get: rejectIndex } as PropertyDescriptor);
+  defineProperty(parameter, '1', { __proto__: null, get: rejectIndex } as PropertyDescriptor);
+  return parameter;
 }

@@ -1,7 +1,8 @@
 import type { EncoderInput, ScriptDefinitions } from '../sandboxProtocol';
 import type { EntryPointCall } from './entryPointCall';
 import { findEntryPoint, type EntryFunction } from './entryPoint';
-import { getParameterNames, parse } from './intrinsics';
+import { parse } from './intrinsics';
+import { getParameterNames } from './parameters';
 import { formatUnusableEncoderResult, readEncoderResult } from './encoderResult';
 
 /** Prepares the call of the script's encoder; undefined if it has none. `input` is the JSON text of an EncoderInput. */

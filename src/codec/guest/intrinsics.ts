@@ -11,6 +11,8 @@ export const isArray = Array.isArray;
 export const toText = String;
 export const isInteger = Number.isInteger;
 export const objectKeys = Object.keys;
+export const defineProperty = Object.defineProperty;
+export const OriginalError = Error;
 
 type Method = (this: unknown, ...values: never[]) => unknown;
 
@@ -19,6 +21,7 @@ const getGetter = (owner: object, name: string | symbol): Method =>
   Reflect.getOwnPropertyDescriptor(owner, name)?.get as Method;
 // The methods are called as `apply(method, thisValue, arguments)`, which does not look up anything in the value.
 const { apply } = Reflect;
+const stringIndexOf = getMethod(String.prototype, 'indexOf');
 const stringSlice = getMethod(String.prototype, 'slice');
 const objectToString = getMethod(Object.prototype, 'toString');
 const functionToString = getMethod(Function.prototype, 'toString');
@@ -46,40 +49,17 @@ export const getTypedArrayLength = (array: Uint8Array): number => apply(typedArr
 /** Whether Object.prototype.toString names a value an error. A script can imitate one with Symbol.toStringTag. */
 export const isError = (value: unknown): boolean => apply(objectToString, value, []) === '[object Error]';
 
-/** The names of the first two parameters of a function. */
-interface ParameterNames {
-  readonly first: string;
-  readonly second: string;
-}
+/** Returns the position of a text in another one, at or after `start`; -1 if it is not there. */
+export const findText = (text: string, searched: string, start = 0): number =>
+  apply(stringIndexOf, text, [searched, start]) as number;
 
-/**
- * Returns the names of the first two parameters of a function with parentheses, from its source text; empty strings for
- * parameters that are not simple names.
- */
-export function getParameterNames(method: (...values: readonly never[]) => unknown): ParameterNames {
-  const source = apply(functionToString, method, []) as string;
-  let index = 0;
-  while (index < source.length && source[index] !== '(') index += 1;
-  const first = readName(source, index + 1);
-  const hasSecond = source[first.end] === ',';
-  return { first: first.name, second: hasSecond ? readName(source, first.end + 1).name : '' };
-}
-
-/** Reads a parameter name and the blanks around it. `end`: the position after them; there is no name before another end. */
-function readName(source: string, start: number): { readonly name: string; readonly end: number } {
-  let name = '';
-  let end = start;
-  while (end < source.length && source[end] !== ',' && source[end] !== ')') {
-    const char = source[end] as string;
-    if (char > ' ') name += char; // blanks and line ends are not above the blank
-    end += 1;
-  }
-  return { name, end };
-}
+/** Returns the source text of a function. */
+export const getSource = (method: (...values: readonly never[]) => unknown): string =>
+  apply(functionToString, method, []) as string;
 
 /** Whether a function is a class, which cannot be called without `new`. */
 export const isClass = (value: (...values: readonly never[]) => unknown): boolean =>
-  truncate(apply(functionToString, value, []) as string, 5) === 'class';
+  truncate(getSource(value), 5) === 'class';
 
 /**
  * Calls one of the callbacks when a promise is settled. Throws if the value is not a promise, and whatever the
