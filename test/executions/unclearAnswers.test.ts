@@ -57,6 +57,20 @@ describe('a response that is not understood', () => {
     expect(apply(deferred, UNCLEAR, T0)).toBeUndefined();
   });
 
+  it('of a gateway stays the detail whether its receipt comes before or after it', () => {
+    for (const order of [
+      ['transport_ok', 'answer_not_understood'],
+      ['answer_not_understood', 'transport_ok'],
+    ] as const) {
+      const delivered = order.reduce(
+        (execution, kind) => apply(execution, kind === 'transport_ok' ? { kind } : UNCLEAR, T0)?.x ?? enqueued(),
+        inState('in_transit', GATEWAY),
+      );
+      expect(delivered).toMatchObject({ ...STORED, state: 'delivered', deliveredAt: T0 });
+      expect(apply(delivered, ackTimer, T0 + 90_000)?.x).toMatchObject({ ...STORED, state: 'unconfirmed' });
+    }
+  });
+
   it('of a gateway is the detail of the end unless a corrected result arrives', () => {
     const end = apply(withUnclearResult(GATEWAY), ackTimer, T0 + 90_000)?.x;
     expect(end).toMatchObject({ ...STORED, state: 'unconfirmed' });

@@ -22,6 +22,9 @@ export interface Draft {
   readonly effects: Effect[];
 }
 
+/** The detail of an execution whose only response said neither success nor rejection. */
+export const ANSWER_NOT_UNDERSTOOD = 'answer_not_understood';
+
 /** The maximum length of the combined errors of a network server, in characters. */
 const MAX_DETAIL_MESSAGE_LENGTH = 1000;
 
@@ -65,8 +68,8 @@ export const recordAttempt: Change = (execution, draft, event, now) => {
 export const removeFromQueue: Change = (_execution, draft) => update(draft, { holdsSlot: true, notBefore: undefined });
 
 /**
- * Records the first sign of delivery and clears transport details. Stores the first reported time of the delivery or
- * after it.
+ * Records the first sign of delivery and clears transport details, but not a response that was not understood. Stores
+ * the first reported time of the delivery or after it.
  */
 export const markDelivered: Change = (execution, draft, event, now) => {
   const report: ReportedResult = reportsDelivery(event) ? event : {};
@@ -79,8 +82,7 @@ export const markDelivered: Change = (execution, draft, event, now) => {
   update(draft, {
     deliveredAt: Math.max(Math.min(Math.floor(reportReceivedAt), now), sentAt),
     deliveredArrival: Math.max(reportReceivedAt, sentAt),
-    detail: '',
-    detailMessage: '',
+    ...(execution.detail !== ANSWER_NOT_UNDERSTOOD && { detail: '', detailMessage: '' }),
   });
 };
 
@@ -191,9 +193,6 @@ export const shortenDelivery: Change = (execution, draft, _event, now) => {
 /** Records that an uplink did not match while a response was awaited. It counts when the wait for the response ends. */
 export const deferVerification: Change = (_execution, draft) =>
   update(draft, { detail: 'verification_mismatch', detailMessage: '' });
-
-/** The detail of an execution whose only response said neither success nor rejection. */
-export const ANSWER_NOT_UNDERSTOOD = 'answer_not_understood';
 
 /** Stores a response that was not understood, while a corrected one may still arrive. */
 export const storeUnclearAnswer: Change = (_execution, draft, event) => {
