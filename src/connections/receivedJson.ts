@@ -10,9 +10,10 @@ type ReceivedJson = { readonly value: unknown } | { readonly reason: string };
 const BYTE_ORDER_MARK = /^\uFEFF/;
 /**
  * Whether a number may be above 2^53, so that JSON.parse may have rounded it: it has 16 digits before the point, or many
- * digits or a large exponent. The digits after a point do not count.
+ * digits or a large exponent. The digits after a point do not count. A number starts after a separator, so that most
+ * ids and base64 texts do not match.
  */
-const MAY_BE_INEXACT = /(?:^|[:,[\s-])\d{16}|\d[\d.]{15,40}[eE]|\d[eE]\+?\d{3}/;
+const MAY_BE_INEXACT = /(?:^|[:,[\s])-?(?:\d{16}|\d[\d.]{15,40}[eE]|\d[\d.]*[eE]\+?\d{3})/;
 /** Whether a text may be a value. Most binary payloads are not, and are recognized without an exception. */
 const MAY_BE_VALUE = /^[ \t\n\r]*["{[\d+\-a-z]/i;
 /** What JSON starts with, and at least one more character of it. */
@@ -24,21 +25,20 @@ const WHITE_SPACE = /[ \t\n\r]*/y;
 const STRING = /"(?:[^"\\]|\\.)*"/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])/y;
 const WORD = /[+-]?[a-z]+(?:\([a-z0-9_]*\))?(?![\w.])/iy;
-/** What C and Python print instead of a number, such as `nan`, `-nan(ind)` and `-Infinity`. */
-const NOT_A_NUMBER = /^([+-]?)(?:(nan)(?:\([a-z0-9_]*\))?|inf(?:inity)?)$/i;
+/** What C and Python print instead of a number, such as `nan`, `-nan(ind)`, `None` and `-Infinity`. */
+const NOT_A_NUMBER = /^([+-]?)(?:(nan)(?:\([a-z0-9_]*\))?|inf(?:inity)?)$|^(none)$/i;
 /** What remains of a text that ends within a token: nothing, a part of a constant or number, or an open string. */
 const INCOMPLETE_TOKEN = /^(?:[\w.+-]*|"(?:[^"\\]|\\.)*\\?)$/;
 const CONSTANTS: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ['true', true],
   ['false', false],
   ['null', null],
-  ['none', null],
 ]);
 
 /**
  * Reads JSON from a device, and what is JSON except for: a byte order mark, NUL at the end, a comma after the last
- * value of a list or object, constants as C and Python print them (`True`, `None`, `nan`, `-inf`; any case). Everything
- * else is unreadable, for example JSON that was cut, or single quotes.
+ * value of a list or object, constants as C and Python print them (`True`, `nan`, `-inf`; any case). `None` is not a
+ * number, like `nan`. Everything else is unreadable, for example JSON that was cut, or single quotes.
  */
 export function readReceivedJson(bytes: Buffer): ReceivedJson {
   const text = bytes.toString().replace(BYTE_ORDER_MARK, '');
@@ -53,18 +53,22 @@ export function readReceivedJson(bytes: Buffer): ReceivedJson {
   return 'value' in exact ? exact : { value }; // too deep for the reader
 }
 
-/** Returns whether bytes that are not JSON look like it: text that starts like an object or a list. */
+/**
+ * Returns whether bytes that are not JSON look like it: text that starts like an object or a list. What follows a NUL
+ * does not count, because a C program may send the rest of its buffer with the text.
+ */
 export function looksLikeJson(bytes: Buffer): boolean {
-  const text = removeNuls(bytes.toString().replace(BYTE_ORDER_MARK, '')).replace(/\uFFFD$/, ''); // a cut character
+  const [beforeNul = ''] = bytes.toString().replace(BYTE_ORDER_MARK, '').split('\0', 1);
+  const text = beforeNul.replace(/\uFFFD$/, ''); // a cut character
   return JSON_START.test(text) && !NOT_TEXT.test(text);
 }
 
 const NO_VALUE = { reason: 'json_invalid: expected a value at character 1' };
 
-/** Removes NULs from the end: a C program that sends its whole buffer adds them. */
+/** Removes NULs and white space from the end: a C program that sends its whole buffer adds them. */
 function removeNuls(text: string): string {
   let end = text.length;
-  while (text[end - 1] === '\0') end -= 1;
+  while (end > 0 && '\0 \t\n\r'.includes(text[end - 1] as string)) end -= 1;
   return text.slice(0, end);
 }
 
@@ -151,8 +155,8 @@ class TolerantReader {
     if (word !== undefined) {
       const constant = CONSTANTS.get(word.toLowerCase());
       if (constant !== undefined) return constant;
-      const [, sign, nan] = NOT_A_NUMBER.exec(word) ?? [];
-      if (nan !== undefined) return new InexactNumber(word, Number.NaN);
+      const [, sign, nan, none] = NOT_A_NUMBER.exec(word) ?? [];
+      if ((nan ?? none) !== undefined) return new InexactNumber(word, Number.NaN);
       if (sign !== undefined) return new InexactNumber(word, sign === '-' ? -Infinity : Infinity);
     }
     this.position = start;

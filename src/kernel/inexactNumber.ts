@@ -1,7 +1,7 @@
 import { MAX_DEPTH } from './jsonValue';
 
 /**
- * A number in a received message that a JSON number cannot hold as it was sent: not a number (`nan`), out of range
+ * A number in a received message that a JSON number cannot hold as it was sent: not a number (`nan`, `None`), out of range
  * (`1e400`), or with an absolute value above 2^53 - 1 (`9007199254740993`). It has no own properties, so that a path
  * never leads into it.
  */

@@ -254,6 +254,10 @@ describe('uplinks', () => {
     expect([one?.time, two?.time, three?.time]).toEqual([1_767_225_600_000, 1_767_225_600_000, undefined]);
     expect(one?.identity).toEqual(two?.identity);
     expect(one?.identity).not.toEqual(three?.identity);
+    for (const id of ['None', 'nan']) broker.publish('site/c/up', `{"meta":{"seq":${id}}}`);
+    await fixture.events.until(() => fixture.events.uplinks.length === 5);
+    // no id, so they are no repetitions of each other
+    expect(fixture.events.uplinks.slice(3).map(({ identity }) => identity.kind)).not.toContain('id');
   });
 });
 

@@ -21,12 +21,18 @@ describe('JSON from a device', () => {
     ['{"temperature":Infinity,"humidity":40}', { temperature: 'Infinity → Infinity', humidity: 40 }],
     ['{"temperature":-inf,"humidity":40}', { temperature: '-inf → -Infinity', humidity: 40 }],
     ['{"temperature":-nan(ind), "humidity":40}', { temperature: '-nan(ind) → NaN', humidity: 40 }],
-    ['{"temperature":None,"humidity":40}', { temperature: null, humidity: 40 }],
+    ['{"temperature":None,"humidity":40}', { temperature: 'None → NaN', humidity: 40 }],
+    ['{"temperature":null,"humidity":40,}', { temperature: null, humidity: 40 }],
     ['{"on":True,"off":FALSE}', { on: true, off: false }],
     ['{"temperature":21.5,"humidity":40,}', { temperature: 21.5, humidity: 40 }],
     ['[1, 2 , ]', [1, 2]],
     ['{"temperature":21.5}\0', { temperature: 21.5 }],
     ['{"temperature":21.5}\r\n\0\0\0', { temperature: 21.5 }],
+    ['{"temperature":21.5}\0\n', { temperature: 21.5 }],
+    ['{"temperature":21.5} \0 \0\r\n', { temperature: 21.5 }],
+    ['[-1.5e400,1E+400]', ['-1.5e400 → -Infinity', '1E+400 → Infinity']],
+    ['12.5e300', '12.5e300 → 1.25e+301'],
+    ['{"n":1.2345678901234567e17}', { n: '1.2345678901234567e17 → 123456789012345660' }],
     ['{"t":1e400,"h":40}', { t: '1e400 → Infinity', h: 40 }],
     ['{"n":9007199254740993}', { n: '9007199254740993 → 9007199254740992' }],
     ['{"n":[-9007199254740993, 9007199254740991]}', { n: ['-9007199254740993 → -9007199254740992', 9007199254740991] }],
@@ -58,6 +64,17 @@ describe('JSON from a device', () => {
     expect(read(text)).toEqual({ reason: expect.stringMatching(`^${code}: `) as string });
   });
 
+  it('is parsed once if its ids and encoded bytes only look like numbers', () => {
+    const parse = jest.spyOn(JSON, 'parse');
+    for (let count = 0; count < 256; count += 1) {
+      const digit = count.toString(16).padStart(2, '0');
+      const id = `${digit}1e${digit}45-1e12-4e39-9e111-${digit}0123456789`;
+      read(JSON.stringify({ deduplicationId: id, data: `Ae9e123${digit}0E+100==`, n: [-1e-7, 2.5e10] }));
+    }
+    expect(parse).toHaveBeenCalledTimes(256);
+    parse.mockRestore();
+  });
+
   it('names the position of what it cannot read, without the content', () => {
     expect(read("{'secret':21.5}")).toEqual({
       reason: 'json_invalid: expected a name in double quotes or } at character 2',
@@ -82,12 +99,19 @@ describe('JSON from a device', () => {
 });
 
 describe('bytes that look like JSON', () => {
-  it.each(['{"temperature":21.', "{'t':1}", '{temperature:1}', ' [1,2', '{"t":"\u00e9', '\uFEFF{"t":', '{"t":1,\n\0'])(
-    '%j does',
-    (text) => {
-      expect(looksLikeJson(Buffer.from(text))).toBe(true);
-    },
-  );
+  it.each([
+    '{"temperature":21.',
+    "{'t':1}",
+    '{temperature:1}',
+    ' [1,2',
+    '{"t":"\u00e9',
+    '\uFEFF{"t":',
+    '{"t":1,\n\0',
+    '{"t":21}\0"h":40}',
+    '{"t":21}\0\u0001\uFFFD',
+  ])('%j does', (text) => {
+    expect(looksLikeJson(Buffer.from(text))).toBe(true);
+  });
 
   it.each([
     Buffer.from('online'),

@@ -108,7 +108,8 @@ function readPayload(
  */
 function createIdentity(clientDeviceId: string, value: unknown): UplinkIdentity | undefined {
   // Large ids must not be rounded: two of them would become the same.
-  const messageId = value instanceof InexactNumber ? value.text : value;
+  const isLargeNumber = value instanceof InexactNumber && Number.isFinite(value.nearest);
+  const messageId = isLargeNumber ? value.text : value;
   if ((typeof messageId !== 'string' && typeof messageId !== 'number') || messageId === '') return undefined;
   return {
     kind: 'id',
