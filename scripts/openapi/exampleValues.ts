@@ -249,6 +249,7 @@ export const VALUE_BY_FIELD: Readonly<Record<string, unknown>> = {
   'Reading.json': undefined,
   'LatestReading.refused': undefined,
   'LatestReading.noValue': undefined,
+  'LatestReading.decoderWarnings': undefined,
   'AggregateBucket.count': 12,
   'AggregateBucket.min': 20.9,
   'AggregateBucket.max': 22.4,

@@ -10,5 +10,5 @@ export { SensorRepository } from './sensorRepository';
 export { SensorService } from './sensorService';
 export { appendIndex, MAX_SOURCE_PATH_LENGTH, appendField, parseSourcePath } from './sourcePath';
 export { computeMedianUplinkGap, type UplinkTimes } from './uplinkGaps';
-export { parseFailure, type UplinkFailureRecord } from './uplinkReport';
+export { parseDecoderWarnings, parseFailure, type DecoderWarnings, type UplinkFailureRecord } from './uplinkReport';
 export { UplinkRepository, type Binding, type DeviceDecoder, type MappedSensor } from './uplinkRepository';

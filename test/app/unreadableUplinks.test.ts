@@ -27,6 +27,7 @@ interface LatestReading {
   readonly reading?: { readonly number?: number; readonly integer?: string };
   readonly refused?: { readonly count: number; readonly lastValue: string; readonly sourcePath: string };
   readonly noValue?: { readonly time: string; readonly reason: string };
+  readonly decoderWarnings?: { readonly time: string; readonly warnings: readonly string[] };
 }
 
 interface Status {
@@ -437,14 +438,21 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
   it('the warnings and errors of a decoder are shown with the device', async () => {
     const decoder = `function decodeUplink({ bytes }) {
       if (bytes[0] === 0) return { errors: ['unknown port', 'too short'], warnings: ['old firmware'] };
-      return { data: { level: bytes[0] }, warnings: bytes[0] === 1 ? ['battery low'] : [] };
+      return { data: { level: bytes[0] }, warnings: bytes[0] === 1 ? ['battery low', 'x'.repeat(600), 'c', 'd'] : [] };
     }`;
     const profileId = await importDecoder(server.database.database, new TestClock(), decoder, `m-${newId()}`);
     const device = await bind(mqttId, { 'object.level': 'number' }, { profileId });
     await publish(device, Buffer.from([1]));
     await until(device.latest, (found) => found['object.level']?.reading?.number === 1);
-    expect((await device.physical())['lastDecoderWarnings']).toMatchObject({ warnings: ['battery low'] });
-    expect(server.log.of('telemetry.decoder_reported').at(-1)).toMatchObject({ warnings: ['battery low'] });
+    const long = 'x'.repeat(500);
+    expect((await device.physical())['lastDecoderWarnings']).toMatchObject({ warnings: ['battery low', long, 'c', 'd'] });
+    expect((await device.latest())['object.level']?.decoderWarnings).toEqual({
+      time: expect.any(String) as string,
+      warnings: ['battery low', long.slice(0, 100), 'c'],
+    });
+    expect(server.log.of('telemetry.decoder_reported').at(-1)).toMatchObject({
+      warnings: expect.arrayContaining(['battery low']) as unknown,
+    });
 
     await publish(device, Buffer.from([0]));
     const reason = 'decoder_errors: unknown port; too short';

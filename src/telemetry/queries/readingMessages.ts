@@ -11,6 +11,7 @@ import {
 import type { Violation } from '../../kernel/errors';
 import type { JsonValue } from '../../kernel/jsonValue';
 import { fromTimestamp, type TimestampMessage, toTimestamp } from '../../kernel/timestamps';
+import { truncate } from '../../kernel/truncate';
 import type { ValueType } from '../../sensorTemplates';
 import type { LastValue } from '../readings/latestQueryRepository';
 import { getReadingTime } from '../readings/readings';
@@ -84,8 +85,19 @@ export function readingToMessage({
   };
 }
 
+/** The warnings of a decoder per sensor. They are few and short, because a response has up to 2,000 sensors. */
+const MAX_WARNINGS = 3;
+const MAX_WARNING_LENGTH = 100;
+
 /** Converts the latest reading of a sensor, with the statistics of its refused values. */
-export function latestToMessage({ sensorId, deviceId, last, refused, noValue }: LatestReading): LatestMessage {
+export function latestToMessage({
+  sensorId,
+  deviceId,
+  last,
+  refused,
+  noValue,
+  decoderWarnings,
+}: LatestReading): LatestMessage {
   return {
     sensorId,
     deviceId,
@@ -97,6 +109,10 @@ export function latestToMessage({ sensorId, deviceId, last, refused, noValue }: 
       sourcePath: refused.sourcePath,
     },
     noValue: noValue && { time: toTimestamp(Math.floor(noValue.receivedAt)), reason: noValue.reason },
+    decoderWarnings: decoderWarnings && {
+      time: toTimestamp(Math.floor(decoderWarnings.receivedAt)),
+      warnings: decoderWarnings.warnings.slice(0, MAX_WARNINGS).map((text) => truncate(text, MAX_WARNING_LENGTH)),
+    },
   };
 }
 

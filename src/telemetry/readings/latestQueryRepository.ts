@@ -1,6 +1,6 @@
 import type { Db } from '../../database';
 import type { JsonValue } from '../../kernel/jsonValue';
-import { parseFailure, type UplinkFailureRecord } from '../../devices';
+import { type DecoderWarnings, parseDecoderWarnings, parseFailure, type UplinkFailureRecord } from '../../devices';
 import { notFound } from '../../kernel/errors';
 import type { ValueType } from '../../sensorTemplates';
 import { RETAINED } from './latestReadingRepository';
@@ -16,6 +16,8 @@ export interface SensorWithLatest {
    * The last uplink of its device, if it had no value for this sensor because it could not be read or decoded.
    */
   readonly noValue: Pick<UplinkFailureRecord, 'receivedAt' | 'reason'> | undefined;
+  /** The last warnings that the decoder of its device returned; undefined for a sensor without a mapping. */
+  readonly decoderWarnings: DecoderWarnings | undefined;
 }
 
 /** The latest value of a sensor. */
@@ -45,6 +47,8 @@ interface LatestRow {
   readonly receivedAt: number | null;
   /** JSON: UplinkFailureRecord. Null if there is none, or if the sensor has no mapping. */
   readonly failure: string | null;
+  /** JSON: DecoderWarnings. Null if there are none, or if the sensor has no mapping. */
+  readonly decoderWarnings: string | null;
   readonly buffered: number | null;
 }
 
@@ -93,7 +97,7 @@ export class LatestQueryRepository {
 
   /**
    * Builds the query for the sensors of an organization with their latest readings; sensors without a reading have null
-   * columns, and those without a mapping a null failure. Callers add the condition for the sensors: the aliases are `s`
+   * columns, and those without a mapping nothing of the physical device. Callers add the condition for the sensors: the aliases are `s`
    * (sensor), `t` (template), `l` (reading).
    */
   private querySensors(organizationId: string) {
@@ -113,6 +117,7 @@ export class LatestQueryRepository {
         timeSource: 'l.time_source',
         receivedAt: 'l.received_at',
         failure: 'p.uplink_failure',
+        decoderWarnings: 'p.decoder_warnings',
         buffered: 'l.buffered',
       });
   }
@@ -123,11 +128,11 @@ function toSensorWithLatest({ sensorId, deviceId, ...row }: LatestRow): SensorWi
   const failure = parseFailure(row.failure);
   const isOfLastUplink = failure?.isResolved === false && (row.receivedAt ?? 0) < failure.receivedAt;
   const noValue = isOfLastUplink ? failure : undefined;
-  if (row.value === null) return { sensorId, deviceId, last: undefined, noValue };
+  const sensor = { sensorId, deviceId, noValue, decoderWarnings: parseDecoderWarnings(row.decoderWarnings) };
+  if (row.value === null) return { ...sensor, last: undefined };
   const value = JSON.parse(row.value) as JsonValue;
   return {
-    sensorId,
-    deviceId,
+    ...sensor,
     last: {
       valueType: getValueType(row.valueType, value),
       value,
@@ -136,7 +141,6 @@ function toSensorWithLatest({ sensorId, deviceId, ...row }: LatestRow): SensorWi
       receivedAt: row.receivedAt ?? 0,
       isRetained: row.buffered === RETAINED,
     },
-    noValue,
   };
 }
 
