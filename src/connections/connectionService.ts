@@ -155,6 +155,7 @@ export class ConnectionService {
       await connections.update(organizationId, updated);
       db.afterCommit(() => {
         if (updated.enabled !== previous.enabled) statuses.markToggled(id);
+        statuses.clearDataWarnings(id);
         hub.connectionChanged(updated);
       });
       return updated;

@@ -1,5 +1,6 @@
 import type { Clock } from '../kernel/clock';
 import { Counter } from '../kernel/counter';
+import { DAY_MS } from '../kernel/timeUnits';
 import type { Connection } from './connection';
 import { CONNECTORS } from './connectors';
 import {
@@ -26,7 +27,10 @@ export interface ConnectionStatus {
    * connector and those of `dataWarnings`. Empty while it is disabled.
    */
   readonly warnings: readonly string[];
-  /** Received data that could not be read or stored, by code. Empty while it is disabled. */
+  /**
+   * Received data that could not be read or stored, by code, unless it was longer ago than DATA_WARNING_QUIET_MS. Empty
+   * while it is disabled.
+   */
   readonly dataWarnings: readonly DataWarning[];
   /** The name and version that the attached gateway software reports; empty if none is attached or it reports none. */
   readonly software: string;
@@ -44,6 +48,7 @@ interface LiveStatus {
   contested: { readonly since: number; readonly until: number } | undefined;
   /** The warning codes of the connector. */
   warnings: readonly string[];
+  /** Those since the connection was last changed, also those that have ended. */
   readonly dataWarnings: Map<DataWarningCode, DataWarning>;
   /** When the first warning appeared or the last one disappeared. */
   warnedAt: number;
@@ -53,6 +58,8 @@ interface LiveStatus {
 
 /** A conflict between two peers ends when neither replaced the other for this time. */
 const CONFLICT_QUIET_MS = 5 * 60_000;
+/** A data warning ends when it had no cause for this time. If it returns, its count continues. */
+const DATA_WARNING_QUIET_MS = DAY_MS;
 /** The minimum interval between two notifications about messages. */
 const MESSAGE_NOTIFY_INTERVAL_MS = 1000;
 /** The fields of a status about which nothing is known. */
@@ -89,8 +96,9 @@ export class ConnectionStatuses {
     if (!live) return { ...UNKNOWN_STATUS, state: 'disconnected' };
     const { link, since, lastError, lastMessageAt, software } = live;
     const isContested = live.contested !== undefined && this.clock.now() < live.contested.until;
-    const warnings = [...(isContested ? ['contested'] : []), ...live.warnings, ...live.dataWarnings.keys()];
-    const status = { lastError, lastMessageAt, warnings, dataWarnings: [...live.dataWarnings.values()], software };
+    const dataWarnings = this.listDataWarnings(live);
+    const warnings = [...(isContested ? ['contested'] : []), ...live.warnings, ...dataWarnings.map(({ code }) => code)];
+    const status = { lastError, lastMessageAt, warnings, dataWarnings, software };
     if (link === 'connecting') return { ...status, state: 'connecting', since };
     if (link === 'away') return { ...status, state: 'disconnected', since };
     if (link === 'failed') return { ...status, state: 'error', since };
@@ -99,10 +107,9 @@ export class ConnectionStatuses {
 
   /**
    * Reports the first connection attempt since the server started, the connection was enabled or its settings changed;
-   * not called for later attempts. Clears the data warnings.
+   * not called for later attempts.
    */
   markConnecting(connectionId: string): void {
-    this.clearDataWarnings(connectionId);
     this.setLink(connectionId, 'connecting', '');
   }
 
@@ -161,7 +168,8 @@ export class ConnectionStatuses {
     const { count = 0 } = live.dataWarnings.get(code) ?? {};
     const now = this.clock.now();
     const warning = { ...makePrintable(cause), code, count: count + 1, lastAt: now };
-    if (count === 0) this.changeWarnings(id, live, () => live.dataWarnings.set(code, warning));
+    const isNew = this.listDataWarnings(live).every((shown) => shown.code !== code);
+    if (isNew) this.changeWarnings(id, live, () => live.dataWarnings.set(code, warning));
     else live.dataWarnings.set(code, warning);
     if (now - live.notifiedAt >= MESSAGE_NOTIFY_INTERVAL_MS) this.notifyChanged(id);
   }
@@ -229,10 +237,21 @@ export class ConnectionStatuses {
 
   /** Changes the warnings, and records when the first one appears or the last one disappears. */
   private changeWarnings(connectionId: string, live: LiveStatus, change: () => void): void {
-    const hadWarnings = hasWarnings(live);
+    const hadWarnings = this.hasWarnings(live);
     change();
-    if (hasWarnings(live) !== hadWarnings) live.warnedAt = this.clock.now();
+    if (this.hasWarnings(live) !== hadWarnings) live.warnedAt = this.clock.now();
     this.notifyChanged(connectionId);
+  }
+
+  /** Whether there is a warning other than a conflict of gateways. */
+  private hasWarnings(live: LiveStatus): boolean {
+    return live.warnings.length > 0 || this.listDataWarnings(live).length > 0;
+  }
+
+  /** Returns the data warnings that have not ended. */
+  private listDataWarnings({ dataWarnings }: LiveStatus): DataWarning[] {
+    const now = this.clock.now();
+    return [...dataWarnings.values()].filter(({ lastAt }) => now < lastAt + DATA_WARNING_QUIET_MS);
   }
 
   /** Sets the state of the link. A repeated failure retains the time of the first one. */
@@ -270,15 +289,10 @@ export class ConnectionStatuses {
   }
 }
 
-/** Whether there is a warning other than `contested`. */
-function hasWarnings({ warnings, dataWarnings }: LiveStatus): boolean {
-  return warnings.length > 0 || dataWarnings.size > 0;
-}
-
 /**
  * Returns the status of an attached peer: `degraded` while there is a conflict or a warning. `since` is the later of
  * the attachment and the start of the first of these causes; without a cause, the later of the attachment and the end
- * of the last one (a conflict ends at `contested.until`).
+ * of the last one (a conflict ends at `contested.until`, a data warning after its quiet period).
  */
 function toAttachedStatus(
   live: LiveStatus,
@@ -286,8 +300,11 @@ function toAttachedStatus(
   status: Omit<ConnectionStatus, 'state' | 'since'>,
 ): ConnectionStatus {
   const { since, contested, warnedAt } = live;
-  if (!isContested && !hasWarnings(live))
-    return { ...status, state: 'connected', since: Math.max(since, contested?.until ?? since, warnedAt) };
-  const causeTimes = [...(isContested && contested ? [contested.since] : []), ...(hasWarnings(live) ? [warnedAt] : [])];
+  const hasWarnings = live.warnings.length > 0 || status.dataWarnings.length > 0;
+  if (!isContested && !hasWarnings) {
+    const ends = [...live.dataWarnings.values()].map(({ lastAt }) => lastAt + DATA_WARNING_QUIET_MS);
+    return { ...status, state: 'connected', since: Math.max(since, contested?.until ?? since, warnedAt, ...ends) };
+  }
+  const causeTimes = [...(isContested && contested ? [contested.since] : []), ...(hasWarnings ? [warnedAt] : [])];
   return { ...status, state: 'degraded', since: Math.max(since, Math.min(...causeTimes)) };
 }

@@ -5,7 +5,7 @@ export const DATA_WARNING_CODES = ['uplinks_rejected', 'uplinks_unreadable', 'sa
 
 /**
  * A warning about received data. `uplinks_rejected`: data can never be stored and was discarded. `uplinks_unreadable`:
- * data that should be readable is stored as bytes. `sample_times_unreadable`: the time of the sender could not be read,
+ * data that should be readable is stored without readings. `sample_times_unreadable`: the time of the sender could not be read,
  * so the time of receipt counts.
  */
 export type DataWarningCode = (typeof DATA_WARNING_CODES)[number];
@@ -36,7 +36,7 @@ export const DATA_WARNING_MESSAGES: Readonly<Record<DataWarningCode, string>> = 
   uplinks_rejected:
     'data arrived that can never be stored, and was discarded: correct what the device, the gateway or the network server sends',
   uplinks_unreadable:
-    'data arrived that cannot be read, although it looks like JSON or sensors are mapped to its fields. It is stored as bytes, without readings (text that is not UTF-8: with U+FFFD): correct what the device sends, or give the device a profile that decodes bytes',
+    'data arrived that cannot be read, although it looks like JSON or sensors are mapped to its fields. It is stored without readings (text that is not UTF-8: with U+FFFD): correct what the device sends, or give the device a profile that decodes bytes',
   sample_times_unreadable:
     'the sample time in an uplink cannot be read, so the time of receipt was stored: correct the time that the device sends, or where the connection looks for it',
 };

@@ -140,6 +140,19 @@ describe.each(engines())('connections on $name', (engine) => {
     });
   });
 
+  it('clears the data warnings with every change, also of the name or the policy', async () => {
+    const configuration = { url: 'mqtt://broker.example', uplinkTopic: 'site/{clientDeviceId}/up' };
+    const { connection } = await fixture.service.create('org-1', input({ connectorId: 'mqtt', configuration }));
+    const cause = { reason: 'json_invalid: x', example: '' };
+    for (const change of [{ name: 'Renamed' }, { policy: { maxInFlight: 3 } }]) {
+      fixture.statuses.addDataWarning(connection, 'uplinks_unreadable', cause);
+      const { status } = await fixture.service.get('org-1', connection.id);
+      expect(status.dataWarnings).toMatchObject([{ count: 1 }]);
+      const changed = await fixture.service.update('org-1', connection.id, { ...nothing, ...change }, undefined);
+      expect(changed.status.dataWarnings).toEqual([]);
+    }
+  });
+
   it('does not find connections of another organization', async () => {
     const { connection } = await fixture.service.create('org-2', input());
     const missing = { kind: 'not_found', reason: 'connection_not_found' };

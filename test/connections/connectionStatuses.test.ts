@@ -1,6 +1,8 @@
 import { ConnectionStatuses } from '../../src/connections';
 import { TestClock } from '../support/testClock';
 
+const DAY = 24 * 3_600_000;
+
 describe('connection statuses', () => {
   let clock: TestClock;
   let statuses: ConnectionStatuses;
@@ -140,13 +142,36 @@ describe('connection statuses', () => {
     });
     expect(notifiedIds).toEqual(['c', 'c', 'c']); // attached, and each new warning
     expect(status(false)).toMatchObject({ warnings: [], dataWarnings: [] });
-    statuses.markConnecting('c');
+    statuses.clearDataWarnings('c');
     expect(status()).toMatchObject({ warnings: [], dataWarnings: [] });
     expect(Object.fromEntries(statuses.dataWarningCounts.entries())).toMatchObject({
       'mqtt uplinks_unreadable': 3,
       'mqtt uplinks_rejected': 1,
       'gateway uplinks_rejected': 0,
     });
+  });
+
+  it('end a data warning after 24 quiet hours, and count on when it returns', () => {
+    const connection = { id: 'c', connectorId: 'mqtt' };
+    const warn = (): void =>
+      statuses.addDataWarning(connection, 'uplinks_unreadable', { reason: 'json_invalid: x', example: '' });
+    statuses.markAttached('c');
+    warn();
+    clock.advance(DAY - 1);
+    warn();
+    clock.advance(DAY - 1);
+    expect(status()).toMatchObject({ state: 'degraded', warnings: ['uplinks_unreadable'] });
+    clock.advance(1);
+    const ended = clock.now();
+    clock.advance(10);
+    expect(status()).toMatchObject({ state: 'connected', since: ended, warnings: [], dataWarnings: [] });
+    notifiedIds.splice(0);
+    warn();
+    expect(notifiedIds).toEqual(['c']);
+    expect(status()).toMatchObject({ state: 'degraded', since: clock.now(), dataWarnings: [{ count: 3 }] });
+    statuses.clearDataWarnings('c');
+    warn();
+    expect(status()).toMatchObject({ dataWarnings: [{ count: 1 }] });
   });
 
   it('notify their listeners of each change, and of messages once a second', () => {

@@ -104,7 +104,6 @@ export class GatewayConnector implements Connector {
 
   /** Applies a connection change after its commit. */
   connectionChanged({ connection }: OpenConnection): void {
-    this.options.statuses.clearDataWarnings(connection.id);
     const session = this.findSession(connection.id);
     if (!session) return;
     if (!connection.enabled) {
