@@ -15,7 +15,7 @@ export function auditHandlers(audit: AuditQueries): Pick<HandlersOf<AccessContro
         keyId: normalizeId(request.keyId) || undefined,
         userId: normalizeId(request.userId) || undefined,
         method: request.method || undefined,
-        resource: request.resource.replace(/\/$/, '') || undefined,
+        resource: request.resource.replace(/\/$/, '').split('/').map(normalizeId).join('/') || undefined,
         outcome: outcomeFromMessage(request.outcome),
         requestId: request.requestId || undefined,
       };
