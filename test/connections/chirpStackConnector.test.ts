@@ -1,3 +1,5 @@
+import { connectAsync } from 'mqtt';
+import { waitUntil } from '../support/waitUntil';
 import { APPLICATION, ChirpStackFixture, DEV_EUI, startBroker } from './chirpStackFixture';
 import { gate } from './fakeEvents';
 import type { UplinkOutcome } from '../../src/connections';
@@ -186,6 +188,20 @@ describe.each(['json', 'protobuf'] as const)('the ChirpStack connector with %s',
         reasons: [{ client_device_id: DEV_EUI, reason: expect.stringMatching(/^event_unreadable: /) as string }],
       },
     ]);
+  });
+
+  it('does not take a retained event for a message that the device sent now', async () => {
+    const topic = `application/${APPLICATION}/device/${DEV_EUI}/event/up`;
+    const publisher = await connectAsync(fixture.broker.url);
+    await publisher.publishAsync(topic, 'retained', { qos: 1, retain: true });
+    await publisher.endAsync();
+    const getRejected = (): unknown => fixture.status().dataWarnings[0]?.count;
+    await waitUntil(() => getRejected() === 1); // it was live for this subscription
+    const { lastMessageAt } = fixture.status();
+    fixture.clock.advance(60_000);
+    fixture.broker.cut('plantroom-');
+    await waitUntil(() => getRejected() === 2);
+    expect(fixture.status()).toMatchObject({ lastMessageAt });
   });
 
   it('ignores a command that another client put into the queue', async () => {

@@ -220,7 +220,7 @@ export class ChirpStackSession {
 
   /** Passes a message to the inbox, and records its QoS. */
   private async handleMessage(message: BrokerMessage): Promise<void> {
-    this.options.statuses.markMessageReceived(this.connection.id);
+    if (!message.retained) this.options.statuses.markMessageReceived(this.connection.id);
     if (message.qos !== this.lastEventQos) {
       this.lastEventQos = message.qos;
       this.updateWarnings();
