@@ -92,8 +92,7 @@ export function findTimeProblem(
 }
 
 function parseText(text: string, timeZone: string | undefined): SampleTime {
-  if (isDateOfDigits(text)) return unreadable();
-  if (NUMBER.test(text)) return parseUnixTime(Number(text.replace(',', '.')));
+  if (NUMBER.test(text)) return parseNumber(text);
   const [, date = '', timeOfDay = '', offset] = DATE_TIME.exec(text) ?? [];
   if (DATE.test(text)) return invalid('time_of_day_missing', 'a date alone names no instant; send the time of day too');
   if (!DATE.test(date)) return unreadable();
@@ -102,6 +101,11 @@ function parseText(text: string, timeZone: string | undefined): SampleTime {
   const offsetMs = offset === undefined ? 0 : parseOffset(offset);
   if (Number.isNaN(wallTime + offsetMs)) return invalid('time_impossible', 'this date or time does not exist');
   return offset === undefined ? toInstant(wallTime, timeZone) : { time: wallTime - offsetMs };
+}
+
+/** Parses the text of a number, which is a Unix time unless it is a date without separators. */
+function parseNumber(text: string): SampleTime {
+  return isDateOfDigits(text) ? unreadable() : parseUnixTime(Number(text.replace(',', '.')));
 }
 
 /** Whether a text is a date without separators, such as 20261128175437. As a Unix time, it would be another time. */

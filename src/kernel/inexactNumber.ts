@@ -1,9 +1,9 @@
 import { MAX_DEPTH } from './jsonValue';
 
 /**
- * A number in a received message that a JSON number cannot hold as it was sent: not a number (`nan`, `None`), out of range
- * (`1e400`), or with an absolute value above 2^53 - 1 (`9007199254740993`). It has no own properties, so that a path
- * never leads into it.
+ * A number in a received message that a JSON number cannot hold as it was sent: not a number (`nan`, `None`), out of
+ * range (`1e400`), or with an absolute value above 2^53 - 1 (`9007199254740993`). It has no own properties, so that a
+ * path never leads into it.
  */
 export class InexactNumber {
   readonly #text: string;

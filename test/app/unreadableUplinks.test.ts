@@ -197,7 +197,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       ['{"temperature":21.5,"humid', /^json_incomplete: /],
       ["{'temperature':21.5}", /^json_invalid: /],
       [Buffer.from([1, 2, 255]), /^not_json: /],
-    ])('%s is kept as bytes and told, until the device can be read again', async (payload, reason) => {
+    ])('%s is kept as bytes and reported, until the device can be read again', async (payload, reason) => {
       const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
       const device = await bind(id, { temperature: 'number', humidity: 'number' });
       await publish(device, '{"temperature":20,"humidity":30}');
@@ -256,7 +256,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       expect((await decoded.latest())['object.level']).not.toHaveProperty('noValue');
     });
 
-    it('text that is not UTF-8 is told, and the rest is stored', async () => {
+    it('text that is not UTF-8 is reported, and the rest is stored', async () => {
       const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
       const device = await bind(id, { temperature: 'number' });
       await publish(device, Buffer.from('{"unit":"\u00b0C","temperature":21}', 'latin1'));
@@ -291,7 +291,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       expect((await device.latest())['t']).not.toHaveProperty('noValue');
     });
 
-    it('a device that is not bound is told too', async () => {
+    it('a device that is not bound is reported too', async () => {
       const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'new/{clientDeviceId}/up' });
       await sender.publishAsync('new/meter-1/up', '{"t":21.5,', { qos: 1 });
       const { dataWarnings } = await until(
@@ -445,7 +445,9 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     await publish(device, Buffer.from([1]));
     await until(device.latest, (found) => found['object.level']?.reading?.number === 1);
     const long = 'x'.repeat(500);
-    expect((await device.physical())['lastDecoderWarnings']).toMatchObject({ warnings: ['battery low', long, 'c', 'd'] });
+    expect((await device.physical())['lastDecoderWarnings']).toMatchObject({
+      warnings: ['battery low', long, 'c', 'd'],
+    });
     expect((await device.latest())['object.level']?.decoderWarnings).toEqual({
       time: expect.any(String) as string,
       warnings: ['battery low', long.slice(0, 100), 'c'],

@@ -97,8 +97,8 @@ export class LatestQueryRepository {
 
   /**
    * Builds the query for the sensors of an organization with their latest readings; sensors without a reading have null
-   * columns, and those without a mapping nothing of the physical device. Callers add the condition for the sensors: the aliases are `s`
-   * (sensor), `t` (template), `l` (reading).
+   * columns, and those without a mapping nothing of the physical device. Callers add the condition for the sensors: the
+   * aliases are `s` (sensor), `t` (template), `l` (reading).
    */
   private querySensors(organizationId: string) {
     return this.db

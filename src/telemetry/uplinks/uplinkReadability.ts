@@ -67,14 +67,11 @@ export function findUplinkFailure({
 
 /** Returns why undecoded content has no values for the sensors that are mapped to these source paths. */
 function findReason(message: UplinkMessage, paths: readonly string[]): string | undefined {
-  const hasBytes = paths.some((path) => BYTES_PATHS.has(path));
-  if (message.payload.kind === 'bytes') {
-    if (hasBytes) return undefined;
-    return message.unreadable ?? (paths.length > 0 ? NOT_JSON : undefined);
-  }
   if (isLorawanFrame(message))
     return hasField(paths, NETWORK_OBJECT_PATH) && !paths.includes(NETWORK_BYTES_PATH) ? NOT_DECODED : undefined;
-  return paths.length > 0 && !hasBytes && !hasField(paths, VALUE_PATH) ? NOT_AN_OBJECT : undefined;
+  if (paths.some((path) => BYTES_PATHS.has(path))) return undefined;
+  if (message.payload.kind === 'bytes') return message.unreadable ?? (paths.length > 0 ? NOT_JSON : undefined);
+  return paths.length > 0 && !hasField(paths, VALUE_PATH) ? NOT_AN_OBJECT : undefined;
 }
 
 /** Whether one of the source paths is this field of the payload, or leads into it. */

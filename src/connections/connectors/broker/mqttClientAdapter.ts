@@ -163,9 +163,9 @@ export class MqttClientAdapter {
   }
 
   /**
-   * Subscribes with QoS 1, with MQTT 5 without retained messages unless they are wanted. Returns the filters that the broker grants only with
-   * QoS 0. Rejects with a BrokerError if the broker does not support or rejects a filter, or does not respond in time. In
-   * a stored session, the SUBACK comes after all messages that waited there, so the time limit restarts with each message.
+   * Subscribes with QoS 1, with MQTT 5 without retained messages unless they are wanted. Returns the filters granted only
+   * with QoS 0. Rejects with a BrokerError if the broker does not support or rejects a filter, or does not respond in
+   * time, which restarts with each message: in a stored session, the SUBACK comes after all messages that waited there.
    */
   async subscribe(
     filters: readonly string[],
