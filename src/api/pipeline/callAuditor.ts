@@ -35,7 +35,10 @@ export class CallAuditor {
     this.auditor?.end(context.auditEntry, { ...outcome, resource });
     if (context.isReplay) return;
     for (const created of listCreatedResources(method.descriptor, request, response))
-      this.auditor?.note(toAuditedCall(context, method.descriptor, request), { ...outcome, resource: created });
+      this.auditor?.recordAttempt(toAuditedCall(context, method.descriptor, request), {
+        ...outcome,
+        resource: created,
+      });
   }
 
   /** Records the opening of a stream of requests that may change something. */

@@ -36,7 +36,7 @@ export function isOlderThan(frame: Frame, otherFrame: Frame | undefined): boolea
  * Removes the least recently used device without pending jobs and tracked commands. The order of the map is the order of
  * use.
  */
-export function evictOldest(devices: Map<string, Device>): void {
+export function evictLeastRecentlyUsed(devices: Map<string, Device>): void {
   for (const [devEui, { pendingJobs, commands }] of devices) {
     if (pendingJobs > 0 || commands.length > 0) continue;
     devices.delete(devEui);

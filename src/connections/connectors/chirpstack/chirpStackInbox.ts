@@ -7,7 +7,7 @@ import { formatBytesExample, type DataWarningCode } from '../../dataWarning';
 import type { DataWarningReporter } from '../../dataWarningReporter';
 import { reportTimeProblem } from '../../sampleTimeWarning';
 import { RetryingWriter } from '../broker/retryingWriter';
-import { type Device, evictOldest, findCommand, isOlderThan, markEventsMissed } from './chirpStackDevice';
+import { type Device, evictLeastRecentlyUsed, findCommand, isOlderThan, markEventsMissed } from './chirpStackDevice';
 import type { ChirpStackEvent } from './chirpStackEvent';
 import { toAckEvidence, toLogEvidence, toTxAckEvidence, type Frame } from './chirpStackEvidence';
 import type { ChirpStackReader, UnusedEvent } from './chirpStackReader';
@@ -376,7 +376,7 @@ export class ChirpStackInbox {
       commands: [],
     };
     this.devices.delete(devEui); // re-inserted at the end: the order of the map is the order of use
-    if (!existing && this.devices.size >= MAX_DEVICES) evictOldest(this.devices);
+    if (!existing && this.devices.size >= MAX_DEVICES) evictLeastRecentlyUsed(this.devices);
     this.devices.set(devEui, device);
     return device;
   }
