@@ -193,7 +193,8 @@ describe.each(['json', 'protobuf'] as const)('the ChirpStack connector with %s',
   it('does not take a retained event for a message that the device sent now', async () => {
     const topic = `application/${APPLICATION}/device/${DEV_EUI}/event/up`;
     const publisher = await connectAsync(fixture.broker.url);
-    await publisher.publishAsync(topic, 'retained', { qos: 1, retain: true });
+    // With QoS 1 the broker might send it again, if the acknowledgement is lost with the link.
+    await publisher.publishAsync(topic, 'retained', { qos: 0, retain: true });
     await publisher.endAsync();
     const getRejected = (): unknown => fixture.status().dataWarnings[0]?.count;
     await waitUntil(() => getRejected() === 1); // it was live for this subscription

@@ -89,10 +89,10 @@ describe('the content of a command', () => {
     }));
     const draft = { command: encoded(), kind: 'gateway', params: {}, tries } as const;
     expect(await encodeQuery(returning([7, 7]), draft)).toMatchObject({
-      part: { fPort: 7, tries: [{ executionId: 'e1' }, { executionId: 'e2' }] },
+      query: { fPort: 7, tries: [{ executionId: 'e1' }, { executionId: 'e2' }] },
     });
     expect(await encodeQuery(returning([7, 8]), draft)).toMatchObject({
-      part: undefined,
+      query: undefined,
       violations: [{ field: 'command.queryCommandId', description: expect.stringContaining('another fPort') }],
     });
   });
