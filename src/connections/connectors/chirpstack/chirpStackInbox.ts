@@ -3,9 +3,9 @@ import { normalizeId, UUID } from '../../../kernel/ids';
 import type { Logger } from '../../../kernel/logger';
 import { truncate } from '../../../kernel/truncate';
 import type { ConnectorEvents, Evidence, UplinkMessage } from '../../connector';
-import { formatBytesExample, type DataWarningCode } from '../../dataWarning';
+import { formatBytesExample } from '../../dataWarning';
 import type { DataWarningReporter } from '../../dataWarningReporter';
-import { reportTimeProblem } from '../../sampleTimeWarning';
+import { reportOutcome } from '../../uplinkWarnings';
 import { RetryingWriter } from '../broker/retryingWriter';
 import { type Device, evictLeastRecentlyUsed, findCommand, isOlderThan, markEventsMissed } from './chirpStackDevice';
 import type { ChirpStackEvent } from './chirpStackEvent';
@@ -324,12 +324,10 @@ export class ChirpStackInbox {
   }
 
   /** Stores an uplink. An uplink that can never be stored is only reported. */
-  private async storeUplink(uplink: UplinkMessage, message: Delivery): Promise<void> {
-    const stored = await this.options.events.uplink(uplink);
-    if (stored.outcome === 'rejected') this.reportUplink('uplinks_rejected', message, stored.reason);
-    if (stored.outcome !== 'stored') return;
-    if (stored.unreadable !== undefined) this.reportUplink('uplinks_unreadable', message, stored.unreadable);
-    reportTimeProblem(this.options.dataWarnings, uplink, message.topic);
+  private async storeUplink(uplink: UplinkMessage, { topic, payload = NO_BYTES }: Delivery): Promise<void> {
+    const { dataWarnings, events } = this.options;
+    const formatExample = (): string => formatBytesExample(payload);
+    reportOutcome(dataWarnings, uplink, await events.uplink(uplink), { topic, formatExample });
   }
 
   /** Runs a job after all earlier jobs of the device, even if they failed. Rejects only if the signal aborted first. */
@@ -346,22 +344,21 @@ export class ChirpStackInbox {
 
   /** Runs a job with retries. A job that can never succeed is discarded, so that it does not block later ones. */
   private async runWithRetries(message: Delivery, job: () => Promise<void>): Promise<void> {
-    if ((await this.writer.run(message.signal, job)) === 'given_up')
-      this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
+    if ((await this.writer.run(message.signal, job)) === 'given_up') this.rejectMessage(message, CANNOT_BE_STORED);
   }
 
   /** Logs an event that is not for this connection, and reports an invalid one. */
   private logUnused({ kind, why, detail }: UnusedEvent, message: EventMessage): void {
-    if (kind === 'rejected') return this.reportUplink('uplinks_rejected', message, `${why}: ${detail}`);
+    if (kind === 'rejected') return this.rejectMessage(message, `${why}: ${detail}`);
     const topic = truncate(message.topic, MAX_LOGGED_TOPIC_LENGTH);
     this.options.log.debug({ ...this.getLogFields(), reason: why, detail, topic }, 'chirpstack.event_ignored');
   }
 
-  /** Reports a message that can never be used, or whose content could not be read. */
-  private reportUplink(code: DataWarningCode, { topic, payload = NO_BYTES }: Delivery, reason: string): void {
+  /** Reports a message that can never be used. */
+  private rejectMessage({ topic, payload = NO_BYTES }: Delivery, reason: string): void {
     const clientDeviceId = topic === undefined ? undefined : this.options.reader.findDevEui(topic);
     const example = formatBytesExample(payload);
-    this.options.dataWarnings.report(code, { topic, clientDeviceId, reason, example });
+    this.options.dataWarnings.report('uplinks_rejected', { topic, clientDeviceId, reason, example });
   }
 
   /** Returns the device, and marks it as the most recently used one. */

@@ -11,9 +11,9 @@ import type { Logger } from '../../../kernel/logger';
 import type { MonotonicTimestamps } from '../../monotonicTimestamps';
 import type { ConnectorEvents, Evidence, EvidenceOutcome, UplinkMessage } from '../../connector';
 import type { ConnectionStatuses } from '../../connectionStatuses';
-import { formatBytesExample, formatJsonExample, type DataWarningCode } from '../../dataWarning';
+import { formatBytesExample, formatJsonExample } from '../../dataWarning';
 import { DataWarningReporter } from '../../dataWarningReporter';
-import { reportTimeProblem } from '../../sampleTimeWarning';
+import { reportOutcome } from '../../uplinkWarnings';
 import {
   toReceiptEvidence,
   toRejectedResultEvidence,
@@ -181,29 +181,21 @@ export class GatewayInbox {
   /** Stores a valid uplink and sends the outcome to the gateway. */
   private async storeUplink(uplink: Uplink, message: UplinkMessage): Promise<void> {
     const outcome = await this.options.events.uplink(message);
-    if (outcome.outcome === 'rejected') return await this.rejectUplink(uplink, outcome.reason);
-    if (outcome.outcome === 'stored') {
-      if (outcome.unreadable !== undefined) this.reportUplink('uplinks_unreadable', uplink, outcome.unreadable);
-      reportTimeProblem(this.dataWarnings, message, undefined);
-    }
+    reportOutcome(this.dataWarnings, message, outcome, { formatExample: () => formatExample(uplink) });
     const { uplinkId } = uplink;
-    this.options.log.debug(
-      { connection_id: message.connectionId, uplink_id: uplinkId, outcome: outcome.outcome },
-      'gateway.uplink_stored',
-    );
+    if (outcome.outcome !== 'rejected')
+      this.options.log.debug(
+        { connection_id: message.connectionId, uplink_id: uplinkId, outcome: outcome.outcome },
+        'gateway.uplink_stored',
+      );
     await this.session.sendResponse(createUplinkAck(uplinkId, outcome));
   }
 
-  /** Reports an uplink that can never be stored, and tells the gateway so that it deletes the uplink. */
+  /** Reports an invalid uplink, and tells the gateway so that it deletes the uplink. */
   private async rejectUplink(uplink: Uplink, reason: string): Promise<void> {
-    this.reportUplink('uplinks_rejected', uplink, reason);
-    await this.session.sendResponse(createUplinkAck(uplink.uplinkId, { outcome: 'rejected', reason }));
-  }
-
-  /** Reports an uplink that could not be read or stored. */
-  private reportUplink(code: DataWarningCode, { clientDeviceId, payload }: Uplink, reason: string): void {
-    const example = payload?.$case === 'bytes' ? formatBytesExample(payload.value) : formatJsonExample(payload?.value);
-    this.dataWarnings.report(code, { clientDeviceId, reason, example });
+    const { clientDeviceId, uplinkId } = uplink;
+    this.dataWarnings.report('uplinks_rejected', { clientDeviceId, reason, example: formatExample(uplink) });
+    await this.session.sendResponse(createUplinkAck(uplinkId, { outcome: 'rejected', reason }));
   }
 
   /**
@@ -271,6 +263,11 @@ export class GatewayInbox {
     const { organizationId, connectionId, gatewayId } = this.session.identity;
     return { organization_id: organizationId, connection_id: connectionId, gateway_id: gatewayId };
   }
+}
+
+/** Formats the payload of an uplink for a data warning. */
+function formatExample({ payload }: Uplink): string {
+  return payload?.$case === 'bytes' ? formatBytesExample(payload.value) : formatJsonExample(payload?.value);
 }
 
 function getDeviceQueueKey(clientDeviceId: string): string {

@@ -5,11 +5,11 @@ import type { MonotonicTimestamps } from '../../monotonicTimestamps';
 import { applyPolicyDefaults } from '../../connection';
 import type { ConnectionStatuses } from '../../connectionStatuses';
 import type { ConnectorEvents, Downlink, Evidence, OpenConnection, Peer, SendResult } from '../../connector';
-import { formatBytesExample, type DataWarningCode } from '../../dataWarning';
+import { formatBytesExample } from '../../dataWarning';
 import { DataWarningReporter } from '../../dataWarningReporter';
 import { GroupedLog } from '../../groupedLog';
 import { KeyedQueue } from '../../keyedQueue';
-import { reportTimeProblem } from '../../sampleTimeWarning';
+import { reportOutcome } from '../../uplinkWarnings';
 import { getBrokerSettings } from '../broker/brokerConfiguration';
 import type { BrokerBackoff } from '../broker/backOff';
 import { MqttConnectionManager } from '../broker/mqttConnectionManager';
@@ -260,7 +260,7 @@ export class MqttSession {
     } catch (err) {
       if (message.signal.aborted) throw err; // the broker sends it again
       this.options.log.error({ ...this.logFields, topic: message.topic, err }, 'mqtt.message_failed');
-      this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
+      this.rejectMessage(message, CANNOT_BE_STORED);
     }
   }
 
@@ -276,7 +276,7 @@ export class MqttSession {
       message.signal,
       async () => await this.storeEvidence(response.executionId, response.evidence),
     );
-    if (outcome === 'given_up') this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
+    if (outcome === 'given_up') this.rejectMessage(message, CANNOT_BE_STORED);
   }
 
   /** Stores an uplink, if the topic is one of uplinks. */
@@ -284,7 +284,7 @@ export class MqttSession {
     const read = this.reader.read(message);
     if (!read) return;
     if ('reason' in read) {
-      this.reportUplink('uplinks_rejected', message, read.reason);
+      this.rejectMessage(message, read.reason);
       return;
     }
     await this.storeUplink(message, read);
@@ -301,19 +301,18 @@ export class MqttSession {
   private async storeUplink(message: BrokerMessage, read: DeviceUplink): Promise<void> {
     const uplink = { ...read, organizationId: this.organizationId, connectionId: this.connectionId };
     const outcome = await this.storeInOrder(getQueueKey(read.clientDeviceId), message.signal, async () => {
-      const stored = await this.events.uplink(uplink);
-      if (stored.outcome === 'rejected') this.reportUplink('uplinks_rejected', message, stored.reason);
-      if (stored.outcome !== 'stored') return;
-      if (stored.unreadable !== undefined) this.reportUplink('uplinks_unreadable', message, stored.unreadable);
-      reportTimeProblem(this.dataWarnings, uplink, message.topic);
+      const { topic, payload } = message;
+      const formatExample = (): string => formatBytesExample(payload);
+      reportOutcome(this.dataWarnings, uplink, await this.events.uplink(uplink), { topic, formatExample });
     });
-    if (outcome === 'given_up') this.reportUplink('uplinks_rejected', message, CANNOT_BE_STORED);
+    if (outcome === 'given_up') this.rejectMessage(message, CANNOT_BE_STORED);
   }
 
-  /** Reports a message that could not be read or stored. */
-  private reportUplink(code: DataWarningCode, { topic, payload }: BrokerMessage, reason: string): void {
+  /** Reports a message that can never be stored. */
+  private rejectMessage({ topic, payload }: BrokerMessage, reason: string): void {
     const clientDeviceId = this.reader.findDeviceId(topic);
-    this.dataWarnings.report(code, { topic, clientDeviceId, reason, example: formatBytesExample(payload) });
+    const example = formatBytesExample(payload);
+    this.dataWarnings.report('uplinks_rejected', { topic, clientDeviceId, reason, example });
   }
 
   /**
