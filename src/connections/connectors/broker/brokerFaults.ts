@@ -8,6 +8,14 @@ export interface BrokerFault {
   readonly isFatal: boolean;
 }
 
+/** The codes of the faults with which MQTT 3.1.1 brokers react to MQTT 5. */
+export const OLDER_VERSION_FAULTS: ReadonlySet<string> = new Set([
+  'unsupported_protocol',
+  'closed',
+  'connection_lost',
+  'protocol_error',
+]);
+
 /** A fault as a row of the tables below. */
 type FaultRow = readonly [code: string, message: string, isFatal: boolean];
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sleep } from '../../../kernel/sleep';
 import type { ConnectionCheck } from '../../connector';
 import { MqttClientAdapter, type Incoming } from './mqttClientAdapter';
-import { BrokerError, CLOSED, closedBeforeSubscription, type BrokerFault } from './brokerFaults';
+import { BrokerError, CLOSED, closedBeforeSubscription, OLDER_VERSION_FAULTS, type BrokerFault } from './brokerFaults';
 import type { BrokerSettings, MqttVersion } from './brokerSettings';
 
 /** The checks in order. Each one requires the earlier ones. */
@@ -20,8 +20,6 @@ const PROTOCOL_FAULTS = new Set([
   'protocol_error',
   'no_websocket',
 ]);
-/** The faults with which MQTT 3.1.1 brokers react to MQTT 5. */
-const OLDER_VERSION_FAULTS = new Set(['unsupported_protocol', 'closed', 'connection_lost', 'protocol_error']);
 
 /** The options of a broker test, in addition to the broker settings. */
 interface BrokerTestOptions {

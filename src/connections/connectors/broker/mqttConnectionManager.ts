@@ -5,7 +5,14 @@ import type { SendResult } from '../../connector';
 import type { BrokerBackoff } from './backOff';
 import { createInboundState, type InboundState } from './inboundState';
 import { MqttClientAdapter, type Incoming } from './mqttClientAdapter';
-import { BrokerError, CLOSED, closedBeforeSubscription, createClosedFault, type BrokerFault } from './brokerFaults';
+import {
+  BrokerError,
+  CLOSED,
+  closedBeforeSubscription,
+  createClosedFault,
+  OLDER_VERSION_FAULTS,
+  type BrokerFault,
+} from './brokerFaults';
 import type { BrokerSettings, MqttVersion } from './brokerSettings';
 import type { BrokerHandlers, BrokerPublication, BrokerSession, SubscribedSession } from './brokerTraffic';
 import { getIdentity, toBrokerMessage } from './messageIdentity';
@@ -51,13 +58,6 @@ const OVERDUE_CHECK_INTERVAL_MS = 1000;
  * acknowledgements it did not receive.
  */
 const REDELIVERY_MS = 60_000;
-/** The faults with which MQTT 3.1.1 brokers react to MQTT 5. */
-const OLDER_VERSION_FAULTS: ReadonlySet<string> = new Set([
-  'unsupported_protocol',
-  'closed',
-  'connection_lost',
-  'protocol_error',
-]);
 
 /** The number of the newest session. It is global, because session numbers are unique over all broker connections. */
 let lastSessionNumber = 0;
