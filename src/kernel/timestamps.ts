@@ -4,6 +4,15 @@ export interface TimestampMessage {
   nanos: number;
 }
 
+/** The range of a Timestamp in Unix seconds: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z. */
+export const FIRST_SECOND = -62_135_596_800;
+export const LAST_SECOND = 253_402_300_799;
+
+/** Whether a Timestamp is in the range that google.protobuf.Timestamp allows. */
+export function isValidTimestamp({ seconds, nanos }: TimestampMessage): boolean {
+  return seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= 999_999_999;
+}
+
 /** Converts Unix milliseconds to a Timestamp. */
 export function toTimestamp(milliseconds: number): TimestampMessage {
   const seconds = Math.floor(milliseconds / 1000);

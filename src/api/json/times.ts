@@ -1,4 +1,5 @@
 import { getStartOfDay } from '../../kernel/calendarDay';
+import { FIRST_SECOND, LAST_SECOND } from '../../kernel/timestamps';
 
 /** A google.protobuf.Timestamp or Duration as ts-proto represents it. */
 export interface SecondsAndNanos {
@@ -6,9 +7,6 @@ export interface SecondsAndNanos {
   readonly nanos: number;
 }
 
-/** The range of a Timestamp in Unix seconds: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z. */
-export const FIRST_SECOND = -62_135_596_800;
-export const LAST_SECOND = 253_402_300_799;
 /** The maximum of a Duration in both directions: about 10000 years. */
 export const MAX_DURATION_SECONDS = 315_576_000_000;
 

@@ -1,7 +1,8 @@
 import { ScalarType, type DescEnum, type DescMessage } from '@bufbuild/protobuf';
 import type { Violation } from '../../kernel/errors';
+import { isValidTimestamp } from '../../kernel/timestamps';
 import type { FieldRules } from '../descriptors/descriptors';
-import { FIRST_SECOND, LAST_SECOND, MAX_DURATION_SECONDS, type SecondsAndNanos } from '../json/times';
+import { MAX_DURATION_SECONDS, type SecondsAndNanos } from '../json/times';
 import { createJsonCheck } from './json';
 import { createStringRule, type Rule } from './strings';
 
@@ -78,8 +79,8 @@ function formatRange(min: number, max: number): string {
 }
 
 /** Returns what is wrong with a google.protobuf.Timestamp; undefined if it is valid. */
-function findTimestampViolation({ seconds, nanos }: SecondsAndNanos): string | undefined {
-  if (seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= 999_999_999) return undefined;
+function findTimestampViolation(time: SecondsAndNanos): string | undefined {
+  if (isValidTimestamp(time)) return undefined;
   return 'must be a time between the years 1 and 9999, with nanos from 0 to 999999999';
 }
 

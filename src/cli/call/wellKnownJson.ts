@@ -1,4 +1,5 @@
-import { formatDuration, formatTimestamp, LAST_SECOND, parseDuration, parseTimestamp } from '../../api/json/times';
+import { formatDuration, formatTimestamp, parseDuration, parseTimestamp } from '../../api/json/times';
+import { LAST_SECOND } from '../../kernel/timestamps';
 
 /** A well-known protobuf type that has its own JSON form. Objects are as in jsonMapping.ts. */
 interface WellKnown {

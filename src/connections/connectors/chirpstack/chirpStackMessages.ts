@@ -13,7 +13,13 @@ import {
 } from '../../../gen/chirpstack/v4/integration';
 import { replaceNonFinite } from '../../../kernel/inexactNumber';
 import { PROTO_KEY } from '../../../kernel/jsonValue';
-import { fromTimestamp, toTimestamp, type TimestampMessage } from '../../../kernel/timestamps';
+import {
+  FIRST_SECOND,
+  fromTimestamp,
+  LAST_SECOND,
+  toTimestamp,
+  type TimestampMessage,
+} from '../../../kernel/timestamps';
 import type { JsonObject } from '../../connectorType';
 import type { ReportedTime } from '../../sampleTime';
 import type {
@@ -24,9 +30,6 @@ import type {
   EventKind,
 } from './chirpStackEvent';
 
-/** The range of google.protobuf.Timestamp: the years 1 to 9999. */
-const FIRST_SECOND = -62_135_596_800;
-const LAST_SECOND = 253_402_300_799;
 const CLASS_NAMES: Readonly<Partial<Record<DeviceClass, ClassName>>> = {
   [DeviceClass.DEVICE_CLASS_B]: 'B',
   [DeviceClass.DEVICE_CLASS_C]: 'C',

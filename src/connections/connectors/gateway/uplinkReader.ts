@@ -1,6 +1,6 @@
 import type { Uplink } from '../../../gen/gateway/v1/gateway_service';
 import { replaceNonFinite } from '../../../kernel/inexactNumber';
-import { fromTimestamp, type TimestampMessage } from '../../../kernel/timestamps';
+import { fromTimestamp, isValidTimestamp } from '../../../kernel/timestamps';
 import type { JsonObject } from '../../connectorType';
 import type { UplinkMessage } from '../../connector';
 import { GATEWAY } from './gatewayType';
@@ -19,9 +19,6 @@ const MAX_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
 const MAX_F_PORT = 255;
 const UNUSABLE_IN_ID = /[\p{Cc}\p{Cs}]/u;
-// The range of google.protobuf.Timestamp: the years 1 to 9999.
-const FIRST_SECOND = -62_135_596_800;
-const LAST_SECOND = 253_402_300_799;
 
 /** Converts an uplink for the higher modules, or returns why it is invalid. `receivedAt`: its arrival time. */
 export function readUplink(
@@ -71,10 +68,6 @@ function findTimeOrPortError({ time, fPort }: Uplink): InvalidUplink | undefined
   if (fPort !== undefined && (fPort < 0 || fPort > MAX_F_PORT))
     return invalid('f_port_invalid', `use 0 to ${MAX_F_PORT}, or none`);
   return undefined;
-}
-
-function isValidTimestamp({ seconds, nanos }: TimestampMessage): boolean {
-  return seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= 999_999_999;
 }
 
 /** Converts the payload, or returns why it is invalid. */
