@@ -1,7 +1,7 @@
 import type { DecoderInput, ScriptDefinitions } from '../sandboxProtocol';
 import type { EntryPointCall } from './entryPointCall';
 import { findEntryPoint, type EntryFunction } from './entryPoint';
-import { defineProperty, OriginalDate, OriginalError, parse } from './intrinsics';
+import { defineProperty, getSource, OriginalDate, OriginalError, parse } from './intrinsics';
 import { getParameterNames, readsItemsOf } from './parameters';
 import {
   formatUnusableDecoderResult,
@@ -52,9 +52,10 @@ function bindLegacyParameters(
   decode: EntryFunction,
   { bytes, fPort, variables }: DecoderInput,
 ): (() => unknown) | undefined {
-  const { first, second } = getParameterNames(decode);
-  if ((first === 'bytes' && second !== '') || readsItemsOf(decode, first)) return () => decode(bytes, fPort, variables);
-  const isSecond = second === 'bytes' || readsItemsOf(decode, second);
+  const source = getSource(decode); // read once: the engine copies it
+  const { first, second } = getParameterNames(source);
+  if ((first === 'bytes' && second !== '') || readsItemsOf(source, first)) return () => decode(bytes, fPort, variables);
+  const isSecond = second === 'bytes' || readsItemsOf(source, second);
   return isSecond ? () => decode(fPort, bytes, variables) : undefined;
 }
 

@@ -1,7 +1,7 @@
 import type { EncoderInput, ScriptDefinitions } from '../sandboxProtocol';
 import type { EntryPointCall } from './entryPointCall';
 import { findEntryPoint, type EntryFunction } from './entryPoint';
-import { parse } from './intrinsics';
+import { getSource, parse } from './intrinsics';
 import { getParameterNames } from './parameters';
 import { formatUnusableEncoderResult, readEncoderResult } from './encoderResult';
 
@@ -36,7 +36,7 @@ function bindLegacyParameters(
   encode: EntryFunction,
   { data, fPort, variables }: EncoderInput,
 ): (() => unknown) | undefined {
-  const { first, second } = getParameterNames(encode);
+  const { first, second } = getParameterNames(getSource(encode));
   if (isPortName(first) && isObjectName(second)) return () => encode(fPort, data, variables);
   return isObjectName(first) && isPortName(second) ? () => encode(data, fPort) : undefined;
 }

@@ -1,5 +1,4 @@
-import { findText, getSource } from './intrinsics';
-import type { EntryFunction } from './entryPoint';
+import { findText } from './intrinsics';
 
 /** The names of the first two parameters of a function. */
 interface ParameterNames {
@@ -8,22 +7,20 @@ interface ParameterNames {
 }
 
 /**
- * Returns the names of the first two parameters of a function with parentheses, from its source text; empty strings for
+ * Returns the names of the first two parameters of a function with parentheses, given its source text; empty strings for
  * parameters that are not there. A parameter that is not a simple name is returned as its source text, without blanks.
  */
-export function getParameterNames(method: EntryFunction): ParameterNames {
-  const source = getSource(method);
+export function getParameterNames(source: string): ParameterNames {
   const first = readName(source, findText(source, '(') + 1);
   const hasSecond = source[first.end] === ',';
   return { first: first.name, second: hasSecond ? readName(source, first.end + 1).name : '' };
 }
 
 /**
- * Whether a function reads items of a parameter with this name, such as `payload[0]`, and no member `bytes` of anything:
- * then the parameter is a list of bytes.
+ * Whether a function, given its source text, reads items of a parameter with this name, such as `payload[0]`, and no
+ * member `bytes` of anything: then the parameter is a list of bytes.
  */
-export function readsItemsOf(method: EntryFunction, name: string): boolean {
-  const source = getSource(method);
+export function readsItemsOf(source: string, name: string): boolean {
   if (!isName(name) || hasMemberBytes(source)) return false;
   for (let found = findText(source, name); found >= 0; found = findText(source, name, found + 1)) {
     const previous = found === 0 ? ' ' : (source[found - 1] as string);
