@@ -126,15 +126,12 @@ function isLater(time: number | undefined, moment: number | undefined): boolean 
  * proves nothing: the state of that clock at dispatch is unknown, and gateways buffer uplinks. A network server does
  * not buffer, so its time must only not be earlier.
  */
-export function isNewerThanDispatch(
-  execution: Pick<Execution, 'dispatchedAt' | 'kind'>,
-  { deviceTime, clock, receivedAt, isBuffered }: SampleTimes,
-): boolean {
+export function isNewerThanDispatch(execution: Pick<Execution, 'dispatchedAt' | 'kind'>, sample: SampleTimes): boolean {
+  const { deviceTime, receivedAt, isBuffered } = sample;
   if (isBuffered || execution.dispatchedAt === undefined || Math.floor(receivedAt) <= execution.dispatchedAt)
     return false;
   if (deviceTime === undefined) return true;
-  const isGatewayClock = clock !== undefined && !isLorawan(execution.kind);
-  return !isGatewayClock && isInOrAfterSecond(deviceTime, execution.dispatchedAt);
+  return !isOnGatewayClock(execution, sample) && isInOrAfterSecond(deviceTime, execution.dispatchedAt);
 }
 
 /**
@@ -146,12 +143,16 @@ export function mayShowEffect(
   execution: DeliveryFields & Pick<Execution, 'dispatchedAt' | 'kind'>,
   sample: SampleTimes,
 ): boolean {
-  const { dispatchedAt, kind, policy } = execution;
+  const { dispatchedAt, policy } = execution;
   if (policy.classA) return isAfterDelivery(execution, sample);
-  const { deviceTime, clock, receivedAt } = sample;
+  const { deviceTime, receivedAt } = sample;
   if (dispatchedAt === undefined || Math.floor(receivedAt) < dispatchedAt) return false;
-  const isGatewayClock = clock !== undefined && !isLorawan(kind);
-  return deviceTime === undefined || isGatewayClock || isInOrAfterSecond(deviceTime, dispatchedAt);
+  return deviceTime === undefined || isOnGatewayClock(execution, sample) || isInOrAfterSecond(deviceTime, dispatchedAt);
+}
+
+/** Whether the device time is on the clock of a gateway, whose state at other moments is unknown. */
+function isOnGatewayClock({ kind }: Pick<Execution, 'kind'>, { clock }: SampleTimes): boolean {
+  return clock !== undefined && !isLorawan(kind);
 }
 
 /**
