@@ -8,10 +8,10 @@ import { formatJsonExample } from './dataWarning';
  * The time of a sample in Unix milliseconds, or why a value names no instant: a code in snake_case, a colon, and what
  * would be right.
  */
-export type SampleTime = { readonly time: number } | { readonly reason: string };
+type SampleTime = { readonly time: number } | { readonly reason: string };
 
 /** Why a time cannot be the time of a reading: the reason, and the time as the message has it. */
-export interface TimeProblem {
+interface TimeProblem {
   readonly reason: string;
   readonly example: string;
 }
