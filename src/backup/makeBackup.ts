@@ -73,12 +73,7 @@ async function createAndVerify(
   const { signal, passphrase, onProgress = () => {} } = request;
   const createdAt = source.clock.now();
   onProgress('copy', 0, 1);
-  const {
-    schema,
-    mediaFiles,
-    keys,
-    sealed: encrypted,
-  } = await snapshotDatabase(
+  const { schema, mediaFiles, keys, encrypted } = await snapshotDatabase(
     source.open,
     temp,
     async (db, newestMigration) => await readSnapshot(source, db, newestMigration),
@@ -140,7 +135,7 @@ async function readSnapshot({ configuredKey, keyFile, hasOlderSchema, dataDir }:
         undecryptableNames: await listConnectionsWithLostSecrets({ db }, key, nextKey),
         isKeyIncluded,
       };
-  return { schema, keys, mediaFiles: await listMediaFiles(db, dataDir), sealed: encrypted };
+  return { schema, keys, mediaFiles: await listMediaFiles(db, dataDir), encrypted };
 }
 
 /**
