@@ -1,4 +1,5 @@
 import type { TestDatabase } from '../support/engines';
+import { TestClock } from '../support/testClock';
 import { type ExecutionFixture, prepare, startExecutionFixture } from './executionFixture';
 
 /** The fixture and the database that the tests of a suite use. */
@@ -27,19 +28,20 @@ export function fixtureForAll(
 
 /**
  * Creates a separate fixture for each test of the suite, all on one database. `current` returns the one to stop,
- * because a test may have started another one.
+ * because a test may have started another one. `createClock` returns the clock of each fixture.
  */
 export function fixtureForEach(
   createDatabase: () => Promise<TestDatabase>,
   use: (resources: SuiteResources) => void,
   current: () => ExecutionFixture,
+  createClock = () => new TestClock(),
 ): void {
   let db: TestDatabase;
   beforeAll(async () => {
     db = await createDatabase();
     await prepare(db.database);
   });
-  beforeEach(async () => use({ db, fixture: await startExecutionFixture(db.database) }));
+  beforeEach(async () => use({ db, fixture: await startExecutionFixture(db.database, createClock()) }));
   afterEach(async () => await current().stop());
   afterAll(async () => await db.drop());
 }

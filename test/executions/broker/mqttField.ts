@@ -1,4 +1,7 @@
 import { connectAsync, type MqttClient } from 'mqtt';
+import type { ExecutionFixture } from '../executionFixture';
+
+const TOPICS = { uplinkTopic: 'plant/{clientDeviceId}/up', downlinkTopic: 'plant/{clientDeviceId}/command' };
 
 /** A command as a device received it. */
 export interface FieldCommand {
@@ -82,8 +85,14 @@ export function mqttConfiguration(url: string, answers: boolean): Readonly<Recor
   return {
     url,
     protocol: '3.1.1',
-    uplinkTopic: 'plant/{clientDeviceId}/up',
-    downlinkTopic: 'plant/{clientDeviceId}/command',
+    ...TOPICS,
     ...(answers && { answer }),
   };
+}
+
+/** Creates a connection to a broker with the topics of this site. Resolves with its id when it is connected. */
+export async function connectMqtt(fixture: ExecutionFixture, url: string, more: object = {}): Promise<string> {
+  const connectionId = await fixture.connection({ connectorId: 'mqtt', configuration: { url, ...TOPICS, ...more } });
+  await fixture.untilConnected(connectionId);
+  return connectionId;
 }

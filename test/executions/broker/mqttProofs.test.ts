@@ -1,18 +1,12 @@
 import fc from 'fast-check';
 import { isFinal } from '../../../src/executions';
 import { newId } from '../../../src/kernel/ids';
-import { sqliteOnly, type TestDatabase } from '../../support/engines';
+import { sqliteOnly } from '../../support/engines';
 import { Mqtt5Broker } from '../../support/mqtt5Broker';
-import {
-  type ExecutionFixture,
-  prepare,
-  startExecutionFixture,
-  type Target,
-  type TargetOptions,
-  untilEvent,
-  untilFinal,
-} from '../executionFixture';
-import { JumpClock } from './jumpClock';
+import { TestClock } from '../../support/testClock';
+import { type ExecutionFixture, type Target, type TargetOptions, untilEvent, untilFinal } from '../executionFixture';
+import { fixtureForEach } from '../executionSuite';
+import { connectMqtt } from './mqttField';
 
 const SEED = 20_261_128;
 const MINUTE = 60_000;
@@ -136,40 +130,26 @@ class LateSite {
 }
 
 describe.each(sqliteOnly())('what messages of a broker prove about a command, on $name', ({ createDatabase }) => {
-  let db: TestDatabase;
   let fixture: ExecutionFixture;
-  let clock: JumpClock;
+  let clock: TestClock;
   let broker: Mqtt5Broker;
-
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-  });
+  fixtureForEach(
+    createDatabase,
+    (made) => ({ fixture } = made),
+    () => fixture,
+    () => (clock = new TestClock()),
+  );
   beforeEach(async () => {
-    clock = new JumpClock();
-    fixture = await startExecutionFixture(db.database, clock);
     broker = await new Mqtt5Broker().start();
   });
-  afterEach(async () => {
-    await fixture.stop();
-    await broker.stop();
-  });
-  afterAll(async () => await db.drop());
-
-  async function connect(more: object = {}): Promise<string> {
-    const configuration = {
-      url: broker.url,
-      uplinkTopic: 'plant/{clientDeviceId}/up',
-      downlinkTopic: 'plant/{clientDeviceId}/command',
-      ...more,
-    };
-    const connectionId = await fixture.connection({ connectorId: 'mqtt', configuration });
-    await fixture.untilConnected(connectionId);
-    return connectionId;
-  }
+  afterEach(async () => await broker.stop());
 
   async function createDevice(options: TargetOptions = {}, more: object = {}): Promise<Target> {
-    return await fixture.target({ connectionId: await connect(more), clientDeviceId: `d-${newId()}`, ...options });
+    return await fixture.target({
+      connectionId: await connectMqtt(fixture, broker.url, more),
+      clientDeviceId: `d-${newId()}`,
+      ...options,
+    });
   }
 
   /** Publishes an uplink. Resolves when it is stored. */
@@ -384,7 +364,7 @@ describe.each(sqliteOnly())('what messages of a broker prove about a command, on
         broker,
         async (target, level) => await publish(target, JSON.stringify({ level })),
       );
-      const connectionId = await connect();
+      const connectionId = await connectMqtt(fixture, broker.url);
       const run = async (steps: readonly Step[]): Promise<void> => {
         site.start(await fixture.target({ connectionId, clientDeviceId: `d-${newId()}`, ...SET_LEVEL }));
         for (const step of steps) {

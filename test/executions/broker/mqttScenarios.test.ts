@@ -3,14 +3,15 @@ import { sqliteOnly, type TestDatabase } from '../../support/engines';
 import { Mqtt5Broker } from '../../support/mqtt5Broker';
 import {
   type ExecutionFixture,
-  prepare,
   startExecutionFixture,
   type Target,
   type TargetOptions,
   untilEvent,
   untilFinal,
 } from '../executionFixture';
+import { fixtureForEach } from '../executionSuite';
 import { JumpClock } from './jumpClock';
+import { connectMqtt } from './mqttField';
 
 const HOUR = 3_600_000;
 const NO_SUBSCRIBERS = 0x10;
@@ -29,33 +30,18 @@ describe.each(sqliteOnly())('executions over MQTT, on $name', ({ createDatabase 
   let fixture: ExecutionFixture;
   let clock: JumpClock;
   let broker: Mqtt5Broker;
-
-  beforeAll(async () => {
-    db = await createDatabase();
-    await prepare(db.database);
-  });
+  fixtureForEach(
+    createDatabase,
+    (made) => ({ db, fixture } = made),
+    () => fixture,
+    () => (clock = new JumpClock()),
+  );
   beforeEach(async () => {
-    clock = new JumpClock();
-    fixture = await startExecutionFixture(db.database, clock);
     broker = await new Mqtt5Broker().start();
   });
-  afterEach(async () => {
-    await fixture.stop();
-    await broker.stop();
-  });
-  afterAll(async () => await db.drop());
+  afterEach(async () => await broker.stop());
 
-  async function connect(at = broker, more: object = {}): Promise<string> {
-    const configuration = {
-      url: at.url,
-      uplinkTopic: 'plant/{clientDeviceId}/up',
-      downlinkTopic: 'plant/{clientDeviceId}/command',
-      ...more,
-    };
-    const connectionId = await fixture.connection({ connectorId: 'mqtt', configuration });
-    await fixture.untilConnected(connectionId);
-    return connectionId;
-  }
+  const connect = async (at = broker, more: object = {}): Promise<string> => await connectMqtt(fixture, at.url, more);
 
   async function createValve(connectionId: string, options: TargetOptions = {}): Promise<Target> {
     return await fixture.target({
