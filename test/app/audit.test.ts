@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
-import { credentials } from '@grpc/grpc-js';
 import {
   ActuatorCommandServiceClient,
   type Command,
@@ -53,16 +52,13 @@ describe.each(engines())('the audit trail of a server on $name', (engine) => {
   let commands: ActuatorCommandServiceClient;
   beforeAll(async () => {
     app = await startTestApp(engine);
-    const secure = credentials.createSsl(readFileSync(app.app.ca ?? ''));
-    const address = app.app.addresses.grpc.replace('127.0.0.1', 'localhost');
-    access = new AccessControlServiceClient(address, secure);
-    devices = new DigitalDeviceServiceClient(address, secure);
-    gateway = new GatewayServiceClient(address, secure);
-    connections = new ConnectionServiceClient(address, secure);
-    commands = new ActuatorCommandServiceClient(address, secure);
+    access = app.client(AccessControlServiceClient);
+    devices = app.client(DigitalDeviceServiceClient);
+    gateway = app.client(GatewayServiceClient);
+    connections = app.client(ConnectionServiceClient);
+    commands = app.client(ActuatorCommandServiceClient);
   });
   afterAll(async () => {
-    for (const client of [access, devices, gateway, commands, connections]) client.close();
     await app.stop();
   });
 

@@ -1,5 +1,3 @@
-import { credentials } from '@grpc/grpc-js';
-import { readFileSync } from 'node:fs';
 import { connectAsync } from 'mqtt';
 import { GatewayServiceClient, UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
 import { newId } from '../../src/kernel/ids';
@@ -11,20 +9,13 @@ import { sqliteOnly } from '../support/engines';
 import { HttpClient, type JsonObject } from '../support/http';
 import { importDecoder } from '../support/importedProfiles';
 import { as, startTestApp, type TestApp } from '../support/testApp';
+import { pollUntil } from '../support/waitUntil';
 
 const LEVEL = 'function decodeUplink(input) { return { data: { level: input.bytes[0], port: input.fPort } }; }';
 // Loops forever, both where the engine checks for a timeout and where it does not.
 const LOOPS = 'function decodeUplink(input) { while (true) {} }';
 const HANGS =
   'function decodeUplink(input) { if (input.bytes[0] === 255) Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1); return { data: { level: input.bytes[0] } }; }';
-
-/** Polls until the condition is met. */
-async function until<T>(poll: () => Promise<T>, isExpected: (found: T) => boolean): Promise<T> {
-  for (;;) {
-    const found = await poll();
-    if (isExpected(found)) return found;
-  }
-}
 
 /** The complete server with connections of all types. */
 describe.each(sqliteOnly())('devices that send bytes, on $name', (engine) => {
@@ -44,32 +35,23 @@ describe.each(sqliteOnly())('devices that send bytes, on $name', (engine) => {
       'codec.workers': '3',
     });
     http = new HttpClient(server.app.addresses.http ?? '', server.app.ca ?? '', as(server.key, server.organizationId));
-    gateways = new GatewayServiceClient(
-      server.app.addresses.grpc.replace('127.0.0.1', 'localhost'),
-      credentials.createSsl(readFileSync(server.app.ca ?? '')),
-    );
+    gateways = server.client(GatewayServiceClient);
   };
   const stop = async (): Promise<void> => {
     http.close();
-    gateways.close();
     await server.stop();
   };
 
-  async function callApi<Answer>(verb: string, path: string, body?: unknown): Promise<Answer> {
-    const { status, json } = await http.send(verb, path, body === undefined ? {} : { body });
-    if (status >= 300) throw new Error(`${verb} ${path}: ${status} ${JSON.stringify(json)}`);
-    return json as Answer;
-  }
   const connect = async (connectorId: string, configuration: JsonObject = {}): Promise<string> =>
-    (await callApi<{ id: string }>('POST', '/api/v2/connections', { connectorId, name: newId(), configuration })).id;
+    (await http.call<{ id: string }>('POST', '/api/v2/connections', { connectorId, name: newId(), configuration })).id;
   const connected = async (id: string): Promise<unknown> =>
-    await until(
-      async () => (await callApi<{ status: { state: string } }>('GET', `/api/v2/connections/${id}`)).status.state,
+    await pollUntil(
+      async () => (await http.call<{ status: { state: string } }>('GET', `/api/v2/connections/${id}`)).status.state,
       (state) => ['connected', 'degraded'].includes(state),
     );
   /** Binds a device; returns the path of its connector keys. */
   async function bind(connectionId: string, clientDeviceId: string, profileId: string): Promise<string> {
-    const { id } = await callApi<{ id: string }>('POST', '/api/v2/devices', {
+    const { id } = await http.call<{ id: string }>('POST', '/api/v2/devices', {
       name: clientDeviceId,
       physicalDevice: { connectionId, clientDeviceId, configuration: { profileId } },
     });
@@ -78,7 +60,7 @@ describe.each(sqliteOnly())('devices that send bytes, on $name', (engine) => {
   const profile = async (decoder: string): Promise<string> =>
     await importDecoder(server.database.database, clock, decoder, `model-${newId()}`);
   async function getConnectorKeys(path: string): Promise<JsonObject> {
-    const { connectorKeys } = await callApi<{ connectorKeys: { name: string; value: { value: unknown } }[] }>(
+    const { connectorKeys } = await http.call<{ connectorKeys: { name: string; value: { value: unknown } }[] }>(
       'GET',
       path,
     );
@@ -144,14 +126,14 @@ describe.each(sqliteOnly())('devices that send bytes, on $name', (engine) => {
       const device = await connectAsync(broker.url);
       await device.publishAsync(`${engine.name}/tank/up`, Buffer.from('2aff', 'hex'), { qos: 1 });
       expect(
-        await until(
+        await pollUntil(
           async () => await getConnectorKeys(tank),
           (found) => Object.keys(found).length > 0,
         ),
       ).toEqual({ bytes: '2aff', 'object.level': 42 });
       await device.publishAsync(`${engine.name}/tank/up`, '{"level": 7}', { qos: 1 });
       expect(
-        await until(
+        await pollUntil(
           async () => await getConnectorKeys(tank),
           (found) => 'level' in found,
         ),
@@ -174,7 +156,7 @@ describe.each(sqliteOnly())('devices that send bytes, on $name', (engine) => {
         await connected(connectionId);
         const tank = await bind(connectionId, DEV_EUI, await profile(LEVEL));
         await network.uplink(DEV_EUI, { data: Buffer.from('2aff', 'hex'), fPort: 9 });
-        const first = await until(
+        const first = await pollUntil(
           async () => await getConnectorKeys(tank),
           (found) => Object.keys(found).length > 0,
         );
@@ -189,13 +171,13 @@ describe.each(sqliteOnly())('devices that send bytes, on $name', (engine) => {
         });
         await network.uplink(DEV_EUI, { data: Buffer.from('0aff', 'hex'), object: { level: 'theirs' } });
         expect(
-          await until(
+          await pollUntil(
             async () => await getConnectorKeys(tank),
             ({ fCnt }) => fCnt === 2,
           ),
         ).toMatchObject({ data: '2aff', 'object.level': 'theirs', 'object.port': 9 });
         await network.uplink(DEV_EUI, { data: Buffer.alloc(0) });
-        const { decodeError, ...last } = await until(
+        const { decodeError, ...last } = await pollUntil(
           async () => await getConnectorKeys(tank),
           ({ fCnt }) => fCnt === 3,
         );

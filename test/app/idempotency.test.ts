@@ -1,5 +1,4 @@
-import { credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
-import { readFileSync } from 'node:fs';
+import { Metadata, type ServiceError } from '@grpc/grpc-js';
 import { IdempotencyKeys } from '../../src/access';
 import { IdempotencyRepository } from '../../src/access/idempotency/idempotencyRepository';
 import { countRows } from '../../src/database';
@@ -209,10 +208,7 @@ describe.each(engines())('a request with an idempotency key on $name', (engine) 
   });
 
   it('reports over gRPC that the response is a stored one', async () => {
-    const client = new DigitalDeviceServiceClient(
-      app.app.addresses.grpc.replace('127.0.0.1', 'localhost'),
-      credentials.createSsl(readFileSync(app.app.ca ?? '')),
-    );
+    const client = app.client(DigitalDeviceServiceClient);
     const create = async (): Promise<unknown[]> => {
       const metadata = new Metadata();
       for (const [name, value] of Object.entries({ ...fields, 'idempotency-key': 'over gRPC' }))
@@ -228,7 +224,6 @@ describe.each(engines())('a request with an idempotency key on $name', (engine) 
       });
     };
     expect([await create(), await create()]).toEqual([[], ['true']]);
-    client.close();
   });
 
   it('appears in the audit trail as succeeded once, and as rejected where the stored response was returned', async () => {

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { credentials } from '@grpc/grpc-js';
 import {
   CreateDigitalDeviceRequest,
   DigitalDeviceServiceClient,
@@ -54,14 +53,10 @@ describe.each(sqliteOnly())('the secret of a key on $name', (engine) => {
   let devices: DigitalDeviceServiceClient;
   beforeAll(async () => {
     app = await startTestApp(engine);
-    const secure = credentials.createSsl(readFileSync(app.app.ca ?? ''));
-    const address = app.app.addresses.grpc.replace('127.0.0.1', 'localhost');
-    access = new AccessControlServiceClient(address, secure);
-    devices = new DigitalDeviceServiceClient(address, secure);
+    access = app.client(AccessControlServiceClient);
+    devices = app.client(DigitalDeviceServiceClient);
   });
   afterAll(async () => {
-    access.close();
-    devices.close();
     await app.stop();
   });
 

@@ -1,5 +1,4 @@
-import { credentials, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js';
-import { readFileSync } from 'node:fs';
+import { type ClientReadableStream, type ServiceError } from '@grpc/grpc-js';
 import {
   ActuatorCommandServiceClient,
   type Command,
@@ -92,17 +91,15 @@ export async function startLimitedSite(
   flags: Readonly<Record<string, string>> = {},
 ): Promise<LimitedSite> {
   const server = await startTestApp(engine, flags);
-  const { app, organizationId } = server;
-  const address = app.addresses.grpc.replace('127.0.0.1', 'localhost');
-  const trusted = credentials.createSsl(readFileSync(app.ca as string));
+  const { organizationId } = server;
   const clients = {
-    devices: new DigitalDeviceServiceClient(address, trusted),
-    commands: new ActuatorCommandServiceClient(address, trusted),
-    readings: new SensorQueryServiceClient(address, trusted),
-    gateways: new GatewayServiceClient(address, trusted),
-    links: new ConnectionServiceClient(address, trusted),
-    templates: new SensorTemplateServiceClient(address, trusted),
-    access: new AccessControlServiceClient(address, trusted),
+    devices: server.client(DigitalDeviceServiceClient),
+    commands: server.client(ActuatorCommandServiceClient),
+    readings: server.client(SensorQueryServiceClient),
+    gateways: server.client(GatewayServiceClient),
+    links: server.client(ConnectionServiceClient),
+    templates: server.client(SensorTemplateServiceClient),
+    access: server.client(AccessControlServiceClient),
   };
   const { devices, commands, links, templates, access } = clients;
   const all = as((await server.newKey(organizationId)).key, organizationId);
@@ -217,7 +214,6 @@ export async function startLimitedSite(
       void (await gateways.get(connectionId)?.uplink(clientDeviceId, { a: value })),
     stop: async () => {
       for (const gateway of gateways.values()) await gateway.cut();
-      for (const client of Object.values(clients)) client.close();
       await server.stop();
     },
   };

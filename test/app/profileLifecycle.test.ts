@@ -11,6 +11,7 @@ import { call } from '../support/edge';
 import { sqliteOnly } from '../support/engines';
 import { answerJson } from '../support/restCalls';
 import { descriptors } from '../support/testApp';
+import { pollUntil } from '../support/waitUntil';
 import { ProfileSite, VALVE, valveCodec, type ProfiledValve } from './profileSite';
 
 const TEMPLATE = '/api/v2/device-profile-template';
@@ -64,7 +65,7 @@ describe.each(sqliteOnly())('a valve with a device profile behind a gateway, on 
     });
     const descriptor = descriptors.methods.get(DigitalDeviceServiceService.getDeviceProfileTemplate.path);
     if (!descriptor) throw new Error('there is no GetDeviceProfileTemplate');
-    expect(await site.callApi('GET', `${TEMPLATE}?${query}`)).toEqual(
+    expect(await site.http.call('GET', `${TEMPLATE}?${query}`)).toEqual(
       answerJson(descriptor, DigitalDeviceServiceService.getDeviceProfileTemplate.responseSerialize(answer)),
     );
   });
@@ -96,11 +97,14 @@ describe.each(sqliteOnly())('a valve with a device profile behind a gateway, on 
 
   it('keeps the script of its command when an import changes the codec, and is decoded by the new one at once', async () => {
     await site.importEdition(2);
-    expect((await site.callApi('GET', `${TEMPLATE}?${query}`))['codec']).toBe(valveCodec(2));
+    expect((await site.http.call('GET', `${TEMPLATE}?${query}`))['codec']).toBe(valveCodec(2));
     expect(await sendUplink(1, 6)).toBe(UplinkOutcome.UPLINK_OUTCOME_STORED);
     expect(await site.keys(valve)).toMatchObject({ 'object.edition': 2, 'object.litres': 60 });
     const path = `/api/v2/devices/${valve.id}/commands/${valve.commandId}`;
-    expect(await site.callApi('GET', path)).toMatchObject({ customEncoder: valveCodec(1), encoderProfileId: VALVE.id });
+    expect(await site.http.call('GET', path)).toMatchObject({
+      customEncoder: valveCodec(1),
+      encoderProfileId: VALVE.id,
+    });
     const { executionId, bytes } = await moved('closed');
     expect(bytes).toEqual([1, 0, 30]);
     gateway.received(executionId);
@@ -108,11 +112,11 @@ describe.each(sqliteOnly())('a valve with a device profile behind a gateway, on 
     await sendUplink(0, 7);
     expect(await site.state(executionId)).toBe('converged');
 
-    const { customEncoder, ...definition } = await site.callApi<Record<string, unknown>>('GET', path);
+    const { customEncoder, ...definition } = await site.http.call<Record<string, unknown>>('GET', path);
     expect(customEncoder).toBe(valveCodec(1));
     const { id, organizationId, deviceId, revision, createdAt, updatedAt, etag, warnings, ...command } = definition;
     expect([id, organizationId, deviceId]).toEqual([valve.commandId, site.server.organizationId, valve.id]);
-    expect(await site.callApi('PATCH', path, { command })).toMatchObject({
+    expect(await site.http.call('PATCH', path, { command })).toMatchObject({
       customEncoder: valveCodec(2),
       revision: Number(revision) + 1,
       createdAt,
@@ -129,14 +133,14 @@ describe.each(sqliteOnly())('a valve with a device profile behind a gateway, on 
     await sendUplink(1, 8);
     expect(await site.keys(valve)).toMatchObject({ 'object.litres': 80 });
 
-    await site.callApi('PATCH', `/api/v2/devices/${valve.id}`, { physicalDevice: null });
+    await site.http.call('PATCH', `/api/v2/devices/${valve.id}`, { physicalDevice: null });
     const removed = await site.profiles('remove', VALVE.id);
     expect([removed.code, removed.stderr]).toEqual([0, '']);
     expect((await site.http.get(`${TEMPLATE}?${query}`)).json).toMatchObject({ error: { code: 'profile_not_found' } });
-    expect((await site.callApi('GET', `${TEMPLATE}?${query.replace(VALVE.band, 'AS923')}`))['id']).toBe(
+    expect((await site.http.call('GET', `${TEMPLATE}?${query.replace(VALVE.band, 'AS923')}`))['id']).toBe(
       'northmoor/valve-2/2.0/AS923',
     );
-    expect(await site.callApi('GET', `/api/v2/devices/${valve.id}/commands/${valve.commandId}`)).toMatchObject({
+    expect(await site.http.call('GET', `/api/v2/devices/${valve.id}/commands/${valve.commandId}`)).toMatchObject({
       customEncoder: valveCodec(2),
       encoderProfileId: VALVE.id,
     });
@@ -165,7 +169,7 @@ describe.each(sqliteOnly())('a valve with a device profile behind a ChirpStack w
   /** Sends an undecoded uplink; resolves when it is stored, as its litres show. */
   const sendUplink = async (...bytes: [state: number, pulses: number]): Promise<void> => {
     await network.uplink(devEui, { data: Uint8Array.from(bytes) });
-    await site.until(
+    await pollUntil(
       async () => await site.shows(valve),
       ([, litres]) => litres === bytes[1] * 10,
     );
@@ -179,9 +183,10 @@ describe.each(sqliteOnly())('a valve with a device profile behind a ChirpStack w
       applicationId: APPLICATION,
       encoding: 'json',
     });
-    await site.until(
+    await pollUntil(
       async () =>
-        (await site.callApi<{ status: { state: string } }>('GET', `/api/v2/connections/${connectionId}`)).status.state,
+        (await site.http.call<{ status: { state: string } }>('GET', `/api/v2/connections/${connectionId}`)).status
+          .state,
       (state) => state === 'connected',
     );
     valve = await site.valve(connectionId, devEui);
@@ -200,7 +205,7 @@ describe.each(sqliteOnly())('a valve with a device profile behind a ChirpStack w
     expect([...(network.commands[0]?.data ?? [])]).toEqual([1, 1, 30]);
     await sendUplink(0, 5); // opens the receive window
     await network.txAck(devEui);
-    await site.until(
+    await pollUntil(
       async () => await site.state(executionId),
       (state) => state === 'delivered' || state === 'accepted',
     );

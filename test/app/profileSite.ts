@@ -1,5 +1,4 @@
-import { credentials } from '@grpc/grpc-js';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DigitalDeviceServiceClient } from '../../src/gen/digitaldevice/v2/digital_device_service';
@@ -72,19 +71,15 @@ export interface ProfiledValve {
 export class ProfileSite {
   /** For checkouts; deleted at the end. */
   readonly folder = mkdtempSync(join(tmpdir(), 'plantroom-profiles-'));
-  private readonly address: string;
-  private readonly trusted: ReturnType<typeof credentials.createSsl>;
   readonly http: HttpClient;
   readonly devices: DigitalDeviceServiceClient;
   private readonly gateways: GatewayServiceClient;
 
   private constructor(readonly server: TestApp) {
     const { app, key, organizationId } = server;
-    this.address = app.addresses.grpc.replace('127.0.0.1', 'localhost');
-    this.trusted = credentials.createSsl(readFileSync(app.ca as string));
     this.http = new HttpClient(app.addresses.http as string, app.ca, as(key, organizationId));
-    this.devices = new DigitalDeviceServiceClient(this.address, this.trusted);
-    this.gateways = new GatewayServiceClient(this.address, this.trusted);
+    this.devices = server.client(DigitalDeviceServiceClient);
+    this.gateways = server.client(GatewayServiceClient);
   }
 
   static async start(engine: TestEngine): Promise<ProfileSite> {
@@ -119,17 +114,10 @@ export class ProfileSite {
     return JSON.parse(stdout) as JsonObject;
   }
 
-  /** Sends a call that must succeed. */
-  async callApi<Answer = JsonObject>(verb: string, path: string, body?: unknown): Promise<Answer> {
-    const { status, json } = await this.http.send(verb, path, body === undefined ? {} : { body });
-    if (status >= 300) throw new Error(`${verb} ${path}: ${status} ${JSON.stringify(json)}`);
-    return json as Answer;
-  }
-
   /** Creates a connection; returns its id. */
   async connection(connectorId: string, configuration: JsonObject = {}): Promise<string> {
     return (
-      await this.callApi<{ id: string }>('POST', '/api/v2/connections', {
+      await this.http.call<{ id: string }>('POST', '/api/v2/connections', {
         connectorId,
         name: `To ${connectorId}`,
         configuration,
@@ -148,16 +136,16 @@ export class ProfileSite {
    */
   async valve(connectionId: string, clientDeviceId: string): Promise<ProfiledValve> {
     const configuration = { profileId: VALVE.id, variables: { litresPerPulse: '10', seconds: '30' } };
-    const { id } = await this.callApi<{ id: string }>('POST', '/api/v2/devices', {
+    const { id } = await this.http.call<{ id: string }>('POST', '/api/v2/devices', {
       name: `Valve ${clientDeviceId}`,
       physicalDevice: { connectionId, clientDeviceId, configuration },
     });
     const sensorTemplateIds = [await this.template('string'), await this.template('number')];
-    const { sensors } = await this.callApi<{ sensors: { id: string }[] }>('POST', `/api/v2/devices/${id}/sensors`, {
+    const { sensors } = await this.http.call<{ sensors: { id: string }[] }>('POST', `/api/v2/devices/${id}/sensors`, {
       sensorTemplateIds,
     });
     const [valve = '', litres = ''] = sensors.map((sensor) => sensor.id);
-    await this.callApi('PUT', `/api/v2/devices/${id}/sensor-mappings`, {
+    await this.http.call('PUT', `/api/v2/devices/${id}/sensor-mappings`, {
       mappings: [
         { sensorId: valve, sourcePath: 'object.valve' },
         { sensorId: litres, sourcePath: 'object.litres' },
@@ -172,17 +160,19 @@ export class ProfileSite {
       expectedSensorStates: [{ sensorId: valve, valueTemplate: '{{params.valve}}' }],
       convergenceTimeout: 3600,
     };
-    const { id: commandId } = await this.callApi<{ id: string }>('POST', `/api/v2/devices/${id}/commands`, { command });
+    const { id: commandId } = await this.http.call<{ id: string }>('POST', `/api/v2/devices/${id}/commands`, {
+      command,
+    });
     return { id, connectionId, clientDeviceId, valve, litres, commandId };
   }
 
   private async template(valueType: string): Promise<string> {
-    const { normalizedKeys } = await this.callApi<{ normalizedKeys: { id: string }[] }>(
+    const { normalizedKeys } = await this.http.call<{ normalizedKeys: { id: string }[] }>(
       'GET',
       '/api/v2/devices/sensor-templates/normalized-keys',
     );
     return (
-      await this.callApi<{ id: string }>('POST', '/api/v2/devices/sensor-templates', {
+      await this.http.call<{ id: string }>('POST', '/api/v2/devices/sensor-templates', {
         keyNameId: normalizedKeys[0]?.id,
         sensorType: `of ${valueType}`,
         valueType,
@@ -192,7 +182,7 @@ export class ProfileSite {
 
   /** Returns the last received values of a device, by path. */
   async keys({ id, connectionId, clientDeviceId }: ProfiledValve): Promise<JsonObject> {
-    const { connectorKeys } = await this.callApi<{ connectorKeys: { name: string; value: { value: unknown } }[] }>(
+    const { connectorKeys } = await this.http.call<{ connectorKeys: { name: string; value: { value: unknown } }[] }>(
       'GET',
       `/api/v2/devices/${id}/connector-keys?connectionId=${connectionId}&clientDeviceId=${clientDeviceId}`,
     );
@@ -201,7 +191,7 @@ export class ProfileSite {
 
   /** Returns the values of the sensors of a valve. */
   async shows({ id, valve, litres }: ProfiledValve): Promise<readonly unknown[]> {
-    const { sensors } = await this.callApi<{
+    const { sensors } = await this.http.call<{
       sensors: { sensorId: string; reading?: { text?: string; number?: number } }[];
     }>('GET', `/api/v2/readings:latest?deviceIds=${id}`);
     const shown = new Map(sensors.map(({ sensorId, reading }) => [sensorId, reading]));
@@ -211,7 +201,7 @@ export class ProfileSite {
   /** Moves a valve; returns the id of the execution. */
   async move({ id, commandId }: ProfiledValve, valve: string): Promise<string> {
     return (
-      await this.callApi<{ executionId: string }>('POST', `/api/v2/devices/${id}/actuator-executions`, {
+      await this.http.call<{ executionId: string }>('POST', `/api/v2/devices/${id}/actuator-executions`, {
         commandId,
         params: { valve },
       })
@@ -220,20 +210,11 @@ export class ProfileSite {
 
   /** Returns the state of an execution. */
   async state(executionId: string): Promise<unknown> {
-    return (await this.callApi('GET', `/api/v2/actuator-executions/${executionId}`))['state'];
-  }
-
-  /** Polls until the condition is met. */
-  async until<T>(poll: () => Promise<T>, isExpected: (answer: T) => boolean): Promise<T> {
-    for (;;) {
-      const answer = await poll();
-      if (isExpected(answer)) return answer;
-    }
+    return (await this.http.call('GET', `/api/v2/actuator-executions/${executionId}`))['state'];
   }
 
   async stop(): Promise<void> {
     this.http.close();
-    for (const client of [this.devices, this.gateways]) client.close();
     await this.server.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }

@@ -72,11 +72,11 @@ describe.each(sqliteOnly())('device profiles and two organizations, on $name', (
   });
 
   it('are available to restricted keys but not to keys without devices:read', async () => {
-    const { id } = await site.callApi<{ id: string }>('POST', '/api/v2/devices', { name: `${MARK} 2` });
+    const { id } = await site.http.call<{ id: string }>('POST', '/api/v2/devices', { name: `${MARK} 2` });
     const limited = async (restrictions: Fields): Promise<Record<string, string>> =>
       as(
         (
-          await site.callApi<{ key: string }>('POST', '/api/v2/api-keys', {
+          await site.http.call<{ key: string }>('POST', '/api/v2/api-keys', {
             name: 'Limited',
             scopes: ['devices:read'],
             restrictions,

@@ -1,6 +1,5 @@
 import { fromBinary, toJson } from '@bufbuild/protobuf';
-import { Client, credentials, status } from '@grpc/grpc-js';
-import { readFileSync } from 'node:fs';
+import { Client, status } from '@grpc/grpc-js';
 import { once } from 'node:events';
 import { ConnectorKeyRepository } from '../../src/telemetry/keys/connectorKeyRepository';
 import { newId } from '../../src/kernel/ids';
@@ -86,10 +85,7 @@ describe.each(engines())('what a restricted key sees and changes, on $name', (en
 
   beforeAll(async () => {
     server = await startTestApp(engine);
-    client = new Client(
-      server.app.addresses.grpc.replace('127.0.0.1', 'localhost'),
-      credentials.createSsl(readFileSync(server.app.ca as string)),
-    );
+    client = server.client(Client);
     unlimited = as((await server.newKey(server.organizationId, { scopes: KEY_SCOPES })).key, server.organizationId);
     const ids: string[] = [];
     for (const name of ['North', 'South', 'Empty'])
@@ -98,7 +94,6 @@ describe.each(engines())('what a restricted key sees and changes, on $name', (en
     connections = { north, south, empty };
   });
   afterAll(async () => {
-    client.close();
     await server.stop();
   });
 

@@ -1,5 +1,3 @@
-import { credentials } from '@grpc/grpc-js';
-import { readFileSync } from 'node:fs';
 import { connectAsync, type MqttClient } from 'mqtt';
 import { APPLICATION, DEV_EUI, startBroker, type TestBroker } from '../connections/chirpStackFixture';
 import { TestGateway } from '../executions/testGateway';
@@ -8,7 +6,7 @@ import { newId } from '../../src/kernel/ids';
 import { engines } from '../support/engines';
 import { HttpClient, type JsonObject } from '../support/http';
 import { as, startTestApp, type TestApp } from '../support/testApp';
-import { waitUntil } from '../support/waitUntil';
+import { pollUntil } from '../support/waitUntil';
 
 const SAMPLED_AT = '2026-11-28T17:54:37.000Z';
 /** What devices send, and the time of the reading; `received`: the time of receipt. */
@@ -67,12 +65,6 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
     await broker.stop();
   });
 
-  async function callApi<Answer>(verb: string, path: string, body?: unknown): Promise<Answer> {
-    const { status, json } = await http.send(verb, path, body === undefined ? {} : { body });
-    if (status >= 300) throw new Error(`${verb} ${path}: ${status} ${JSON.stringify(json)}`);
-    return json as Answer;
-  }
-
   /** Creates a connection and waits until it is connected. */
   async function connect(connectorId: string, configuration: JsonObject): Promise<string> {
     const body = {
@@ -80,30 +72,30 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
       name: newId(),
       configuration: { url: broker.url, protocol: '3.1.1', ...configuration },
     };
-    const { id } = await callApi<{ id: string }>('POST', '/api/v2/connections', body);
-    await waitUntil(async () => {
-      const { status } = await callApi<{ status: { state: string } }>('GET', `/api/v2/connections/${id}`);
-      return status.state === 'connected' || status.state === 'degraded';
-    });
+    const { id } = await http.call<{ id: string }>('POST', '/api/v2/connections', body);
+    await pollUntil(
+      async () => await http.call<{ status: { state: string } }>('GET', `/api/v2/connections/${id}`),
+      ({ status }) => status.state === 'connected' || status.state === 'degraded',
+    );
     return id;
   }
 
   /** Creates a device with one sensor of numbers. Returns the id of the sensor. */
   async function addSensor(connectionId: string, clientDeviceId: string, sourcePath: string): Promise<string> {
-    const { id } = await callApi<{ id: string }>('POST', '/api/v2/devices', {
+    const { id } = await http.call<{ id: string }>('POST', '/api/v2/devices', {
       name: clientDeviceId,
       physicalDevice: { connectionId, clientDeviceId },
     });
-    const { sensorTemplates } = await callApi<{ sensorTemplates: { id: string; keyName: string }[] }>(
+    const { sensorTemplates } = await http.call<{ sensorTemplates: { id: string; keyName: string }[] }>(
       'GET',
       '/api/v2/devices/sensor-templates',
     );
     const template = sensorTemplates.find(({ keyName }) => keyName === 'valve_position');
-    const { sensors } = await callApi<{ sensors: { id: string }[] }>('POST', `/api/v2/devices/${id}/sensors`, {
+    const { sensors } = await http.call<{ sensors: { id: string }[] }>('POST', `/api/v2/devices/${id}/sensors`, {
       sensorTemplateIds: [template?.id],
     });
     const sensorId = sensors[0]?.id ?? '';
-    await callApi('PUT', `/api/v2/devices/${id}/sensor-mappings`, { mappings: [{ sensorId, sourcePath }] });
+    await http.call('PUT', `/api/v2/devices/${id}/sensor-mappings`, { mappings: [{ sensorId, sourcePath }] });
     return sensorId;
   }
 
@@ -114,24 +106,21 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
       from: '2000-01-01T00:00:00Z',
       to: '2999-01-01T00:00:00Z',
     });
-    let readings: ReadingJson[] = [];
-    await waitUntil(async () => {
-      ({ readings } = await callApi<{ readings: ReadingJson[] }>('GET', `/api/v2/readings?${query.toString()}`));
-      return readings.length === count;
-    });
+    const { readings } = await pollUntil(
+      async () => await http.call<{ readings: ReadingJson[] }>('GET', `/api/v2/readings?${query.toString()}`),
+      (page) => page.readings.length === count,
+    );
     return readings.toSorted((left, right) => left.number - right.number);
   }
 
   /** Returns the warnings about received data of a connection, when the first one has this count. */
   async function getDataWarnings(connectionId: string, count: number): Promise<JsonObject[]> {
-    let warnings: JsonObject[] = [];
-    await waitUntil(async () => {
-      const path = `/api/v2/connections/${connectionId}`;
-      const { status } = await callApi<{ status: { dataWarnings: JsonObject[] } }>('GET', path);
-      warnings = status.dataWarnings;
-      return Number(warnings[0]?.['count']) >= count;
-    });
-    return warnings;
+    const path = `/api/v2/connections/${connectionId}`;
+    const { status } = await pollUntil(
+      async () => await http.call<{ status: { dataWarnings: JsonObject[] } }>('GET', path),
+      (connection) => Number(connection.status.dataWarnings[0]?.['count']) >= count,
+    );
+    return status.dataWarnings;
   }
 
   it('is understood in every form, or marked as the time of receipt, over MQTT', async () => {
@@ -143,7 +132,7 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
     expect(readings.map(describeTime)).toEqual(
       TIMES.map(([, time]) => (time === 'received' ? 'received' : `${new Date(time).toISOString()} device`)),
     );
-    const { sensors } = await callApi<{ sensors: { reading: ReadingJson }[] }>(
+    const { sensors } = await http.call<{ sensors: { reading: ReadingJson }[] }>(
       'GET',
       `/api/v2/readings:latest?sensorIds=${sensorId}`,
     );
@@ -212,17 +201,13 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
   });
 
   it('is that of the gateway over gRPC', async () => {
-    const { id } = await callApi<{ id: string }>('POST', '/api/v2/connections', {
+    const { id } = await http.call<{ id: string }>('POST', '/api/v2/connections', {
       connectorId: 'gateway',
       name: newId(),
     });
     const sensorId = await addSensor(id, 'valve', 'position');
-    const gateways = new GatewayServiceClient(
-      server.app.addresses.grpc.replace('127.0.0.1', 'localhost'),
-      credentials.createSsl(readFileSync(server.app.ca ?? '')),
-    );
     const gateway = await TestGateway.attach(
-      { gateways },
+      { gateways: server.client(GatewayServiceClient) },
       { connectionId: id, headers: as(server.key, server.organizationId) },
     );
     const times = [Date.parse(SAMPLED_AT), 12, Date.parse('2999-01-01T00:00:00Z'), undefined];
@@ -244,6 +229,5 @@ describe.each(engines())('the time of a sample, on $name', (engine) => {
       },
     ]);
     await gateway.cut();
-    gateways.close();
   });
 });

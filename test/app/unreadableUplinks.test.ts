@@ -1,6 +1,4 @@
-import { credentials } from '@grpc/grpc-js';
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { connectAsync, type MqttClient } from 'mqtt';
 import { GatewayServiceClient, UplinkOutcome } from '../../src/gen/gateway/v1/gateway_service';
 import { newId } from '../../src/kernel/ids';
@@ -12,6 +10,7 @@ import { HttpClient, type JsonObject } from '../support/http';
 import { importDecoder } from '../support/importedProfiles';
 import { TestClock } from '../support/testClock';
 import { as, startTestApp, type TestApp } from '../support/testApp';
+import { pollUntil } from '../support/waitUntil';
 
 /** A device with one sensor per path. */
 interface BoundDevice {
@@ -36,14 +35,6 @@ interface Status {
   readonly dataWarnings: readonly JsonObject[];
 }
 
-/** Polls until the condition is met. */
-async function until<T>(poll: () => Promise<T>, isExpected: (found: T) => boolean): Promise<T> {
-  for (;;) {
-    const found = await poll();
-    if (isExpected(found)) return found;
-  }
-}
-
 /** The complete server with connections of all types. */
 describe.each(engines())('data that is nearly right, on $name', (engine) => {
   let server: TestApp;
@@ -58,20 +49,17 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     broker = await startBroker();
     server = await startTestApp(engine);
     http = new HttpClient(server.app.addresses.http ?? '', server.app.ca ?? '', as(server.key, server.organizationId));
-    gateways = new GatewayServiceClient(
-      server.app.addresses.grpc.replace('127.0.0.1', 'localhost'),
-      credentials.createSsl(readFileSync(server.app.ca ?? '')),
-    );
+    gateways = server.client(GatewayServiceClient);
     sender = await connectAsync(broker.url);
     mqttId = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
-    const { id: keyNameId } = await callApi<{ id: string }>(
+    const { id: keyNameId } = await http.call<{ id: string }>(
       'POST',
       '/api/v2/devices/sensor-templates/normalized-keys',
       { name: 'nearly_right' },
     );
     const create = async (valueType: string): Promise<string> =>
       (
-        await callApi<{ id: string }>('POST', '/api/v2/devices/sensor-templates', {
+        await http.call<{ id: string }>('POST', '/api/v2/devices/sensor-templates', {
           keyNameId,
           sensorType: valueType,
           valueType,
@@ -82,31 +70,25 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
   afterAll(async () => {
     await sender.endAsync();
     http.close();
-    gateways.close();
     await server.stop();
     await broker.stop();
   });
 
-  async function callApi<Answer>(verb: string, path: string, body?: unknown): Promise<Answer> {
-    const { status, json } = await http.send(verb, path, body === undefined ? {} : { body });
-    if (status >= 300) throw new Error(`${verb} ${path}: ${status} ${JSON.stringify(json)}`);
-    return json as Answer;
-  }
   async function connect(connectorId: string, configuration: JsonObject = {}): Promise<string> {
-    const { id } = await callApi<{ id: string }>('POST', '/api/v2/connections', {
+    const { id } = await http.call<{ id: string }>('POST', '/api/v2/connections', {
       connectorId,
       name: newId(),
       configuration,
     });
     if (connectorId !== 'gateway')
-      await until(
+      await pollUntil(
         async () => await getStatus(id),
         ({ state }) => state !== 'connecting',
       );
     return id;
   }
   const getStatus = async (id: string): Promise<Status> =>
-    (await callApi<{ status: Status }>('GET', `/api/v2/connections/${id}`)).status;
+    (await http.call<{ status: Status }>('GET', `/api/v2/connections/${id}`)).status;
 
   /** Binds a device with one sensor for each path. */
   async function bind(
@@ -115,32 +97,32 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     { clientDeviceId = newId(), profileId = undefined as string | undefined } = {},
   ): Promise<BoundDevice> {
     const configuration = profileId === undefined ? {} : { profileId };
-    const { id } = await callApi<{ id: string }>('POST', '/api/v2/devices', {
+    const { id } = await http.call<{ id: string }>('POST', '/api/v2/devices', {
       name: clientDeviceId,
       physicalDevice: { connectionId, clientDeviceId, configuration },
     });
     const pathBySensor = new Map<string, string>();
     for (const [path, type] of Object.entries(mappings)) {
-      const { sensors } = await callApi<{ sensors: { id: string }[] }>('POST', `/api/v2/devices/${id}/sensors`, {
+      const { sensors } = await http.call<{ sensors: { id: string }[] }>('POST', `/api/v2/devices/${id}/sensors`, {
         sensorTemplateIds: [templates[type]],
       });
       pathBySensor.set(sensors.at(-1)?.id ?? '', path);
     }
-    await callApi('PUT', `/api/v2/devices/${id}/sensor-mappings`, {
+    await http.call('PUT', `/api/v2/devices/${id}/sensor-mappings`, {
       mappings: [...pathBySensor].map(([sensorId, sourcePath]) => ({ sensorId, sourcePath })),
     });
     return {
       id,
       clientDeviceId,
       latest: async () => {
-        const { sensors } = await callApi<{ sensors: (LatestReading & { sensorId: string })[] }>(
+        const { sensors } = await http.call<{ sensors: (LatestReading & { sensorId: string })[] }>(
           'GET',
           `/api/v2/readings:latest?deviceIds=${id}`,
         );
         return Object.fromEntries(sensors.map((one) => [pathBySensor.get(one.sensorId), one]));
       },
       physical: async () =>
-        (await callApi<{ physicalDevice: JsonObject }>('GET', `/api/v2/devices/${id}`)).physicalDevice,
+        (await http.call<{ physicalDevice: JsonObject }>('GET', `/api/v2/devices/${id}`)).physicalDevice,
     };
   }
   /** Publishes a message of a device. */
@@ -160,7 +142,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       const device = await bind(mqttId, { temperature: 'number', humidity: 'number' });
       const before = await getStatus(mqttId);
       await publish(device, payload);
-      expect(await until(device.latest, ({ humidity }) => humidity?.reading !== undefined)).toMatchObject({
+      expect(await pollUntil(device.latest, ({ humidity }) => humidity?.reading !== undefined)).toMatchObject({
         temperature: { refused: { count: 1, lastValue: sent, sourcePath: 'temperature' } },
         humidity: { reading: { number: 40 } },
       });
@@ -172,14 +154,14 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     it.each(['{"temperature":null,"on":True,"humidity":40,}', '{"humidity":40}\0'])('%j is read', async (payload) => {
       const device = await bind(mqttId, { temperature: 'number', humidity: 'number' });
       await publish(device, payload);
-      const { temperature } = await until(device.latest, ({ humidity }) => humidity?.reading?.number === 40);
+      const { temperature } = await pollUntil(device.latest, ({ humidity }) => humidity?.reading?.number === 40);
       expect([temperature?.reading, temperature?.refused]).toEqual([undefined, undefined]);
     });
 
     it('a large integer is refused as it was sent, and is only rounded for a sensor of type number', async () => {
       const device = await bind(mqttId, { exact: 'integer', rounded: 'number' });
       await publish(device, '{"exact":9007199254740993,"rounded":9007199254740993}');
-      expect(await until(device.latest, ({ rounded }) => rounded?.reading !== undefined)).toMatchObject({
+      expect(await pollUntil(device.latest, ({ rounded }) => rounded?.reading !== undefined)).toMatchObject({
         exact: { refused: { lastValue: '9007199254740993' } },
         rounded: { reading: { number: 9007199254740992 } },
       });
@@ -188,7 +170,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     it('a value of type json keeps what can be read', async () => {
       const device = await bind(mqttId, { data: 'json' });
       await publish(device, '{"data":{"t":nan,"h":[40]}}');
-      expect(await until(device.latest, ({ data }) => data?.reading !== undefined)).toMatchObject({
+      expect(await pollUntil(device.latest, ({ data }) => data?.reading !== undefined)).toMatchObject({
         data: { reading: { json: { t: null, h: [40] } }, refused: { lastValue: 'nan' } },
       });
     });
@@ -201,19 +183,19 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
       const device = await bind(id, { temperature: 'number', humidity: 'number' });
       await publish(device, '{"temperature":20,"humidity":30}');
-      await until(device.latest, ({ humidity }) => humidity?.reading?.number === 30);
+      await pollUntil(device.latest, ({ humidity }) => humidity?.reading?.number === 30);
       expect(await getStatus(id)).toMatchObject({
         warnings: expect.not.arrayContaining(['uplinks_unreadable']) as unknown,
       });
 
       await publish(device, payload);
       const noValue = { reason: expect.stringMatching(reason) as string };
-      expect(await until(device.latest, ({ humidity }) => humidity?.noValue !== undefined)).toMatchObject({
+      expect(await pollUntil(device.latest, ({ humidity }) => humidity?.noValue !== undefined)).toMatchObject({
         temperature: { reading: { number: 20 }, noValue },
         humidity: { reading: { number: 30 }, noValue },
       });
       expect((await device.physical())['lastUplinkFailure']).toMatchObject({ ...noValue, resolved: false });
-      const status = await until(
+      const status = await pollUntil(
         async () => await getStatus(id),
         ({ warnings }) => warnings.includes('uplinks_unreadable'),
       );
@@ -233,11 +215,11 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       expect(server.log.of('mqtt.uplink_unreadable')).toContainEqual(
         expect.objectContaining({ connection_id: id, total: 1 }),
       );
-      const { checks } = await callApi<{ checks: JsonObject[] }>('POST', '/api/v2/connections:test', { id });
+      const { checks } = await http.call<{ checks: JsonObject[] }>('POST', '/api/v2/connections:test', { id });
       expect(checks.at(-1)).toMatchObject({ name: 'uplinks_unreadable', outcome: 'warning' });
 
       await publish(device, '{"temperature":21}');
-      const { humidity } = await until(device.latest, ({ temperature }) => temperature?.reading?.number === 21);
+      const { humidity } = await pollUntil(device.latest, ({ temperature }) => temperature?.reading?.number === 21);
       expect(humidity?.noValue).toBeUndefined(); // the last uplink was read
       expect((await device.physical())['lastUplinkFailure']).toMatchObject({ ...noValue, resolved: true });
     });
@@ -250,8 +232,8 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       const raw = await bind(id, { bytes: 'json' });
       const unmapped = await bind(id, {});
       for (const device of [raw, unmapped, decoded]) await publish(device, Buffer.from('{"\u0001'));
-      await until(decoded.latest, (found) => found['object.level']?.reading?.number === 0x7b);
-      await until(raw.latest, (found) => found['bytes']?.reading !== undefined);
+      await pollUntil(decoded.latest, (found) => found['object.level']?.reading?.number === 0x7b);
+      await pollUntil(raw.latest, (found) => found['bytes']?.reading !== undefined);
       expect((await getStatus(id)).dataWarnings).toEqual([]);
       expect((await decoded.latest())['object.level']).not.toHaveProperty('noValue');
     });
@@ -260,9 +242,9 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
       const device = await bind(id, { temperature: 'number' });
       await publish(device, Buffer.from('{"unit":"\u00b0C","temperature":21}', 'latin1'));
-      const { temperature } = await until(device.latest, (found) => found['temperature']?.reading?.number === 21);
+      const { temperature } = await pollUntil(device.latest, (found) => found['temperature']?.reading?.number === 21);
       expect(temperature).not.toHaveProperty('noValue');
-      const { dataWarnings } = await until(
+      const { dataWarnings } = await pollUntil(
         async () => await getStatus(id),
         ({ warnings }) => warnings.includes('uplinks_unreadable'),
       );
@@ -276,7 +258,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       const unmapped = await bind(id, {});
       const payloads = ['"{\\"t\\":21}"', '[21]', 'nan', 'null', '"ERR"'];
       for (const sender of [whole, unmapped, device]) for (const payload of payloads) await publish(sender, payload);
-      const { dataWarnings } = await until(
+      const { dataWarnings } = await pollUntil(
         async () => await getStatus(id),
         ({ dataWarnings: [warning] }) => warning?.['count'] === payloads.length,
       );
@@ -287,31 +269,31 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       expect((await device.latest())['t']).toMatchObject({ noValue: { reason } });
       expect((await whole.latest())['value']).not.toHaveProperty('noValue');
       await publish(device, '{"t":21}');
-      await until(device.latest, ({ t }) => t?.reading?.number === 21);
+      await pollUntil(device.latest, ({ t }) => t?.reading?.number === 21);
       expect((await device.latest())['t']).not.toHaveProperty('noValue');
     });
 
     it('a device that is not bound is reported too', async () => {
       const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'new/{clientDeviceId}/up' });
       await sender.publishAsync('new/meter-1/up', '{"t":21.5,', { qos: 1 });
-      const { dataWarnings } = await until(
+      const { dataWarnings } = await pollUntil(
         async () => await getStatus(id),
         ({ warnings }) => warnings.includes('uplinks_unreadable'),
       );
       expect(dataWarnings).toMatchObject([{ clientDeviceId: 'meter-1', example: '{"t":21.5,' }]);
       const path = `/api/v2/connections/${id}/discovered-devices`;
-      expect((await callApi<{ discoveredDevices: unknown[] }>('GET', path)).discoveredDevices).toMatchObject([
+      expect((await http.call<{ discoveredDevices: unknown[] }>('GET', path)).discoveredDevices).toMatchObject([
         { clientDeviceId: 'meter-1', lastFailure: expect.stringMatching(/^json_incomplete: /) as string },
       ]);
       await sender.publishAsync('new/meter-1/up', '{"t":21}\0"h":40}', { qos: 1 });
-      await until(
+      await pollUntil(
         async () => await getStatus(id),
         ({ dataWarnings: [warning] }) => warning?.['count'] === 2,
       );
       await sender.publishAsync('new/meter-1/up', '{"t":nan}', { qos: 1 });
       expect(
-        await until(
-          async () => (await callApi<{ discoveredDevices: JsonObject[] }>('GET', path)).discoveredDevices,
+        await pollUntil(
+          async () => (await http.call<{ discoveredDevices: JsonObject[] }>('GET', path)).discoveredDevices,
           ([device]) => device?.['lastFailure'] === '',
         ),
       ).toMatchObject([{ lastPayload: '{"t":"nan"}' }]);
@@ -363,7 +345,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
         { clientDeviceId: DEV_EUI },
       );
       await network.uplink(DEV_EUI, { object: { temperature: Number.NaN, humidity: 40 } });
-      const { 'object.temperature': temperature } = await until(
+      const { 'object.temperature': temperature } = await pollUntil(
         device.latest,
         (found) => found['object.humidity']?.reading?.number === 40,
       );
@@ -385,12 +367,12 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       const id = await connect('chirpstack', settings);
       const device = await bind(id, { 'object.humidity': 'number', rssi: 'number' }, { clientDeviceId });
       await network.uplink(clientDeviceId, { object: { humidity: 40 } });
-      await until(device.latest, (found) => found['object.humidity']?.reading?.number === 40);
+      await pollUntil(device.latest, (found) => found['object.humidity']?.reading?.number === 40);
       expect((await getStatus(id)).dataWarnings).toEqual([]);
 
       await network.uplink(clientDeviceId, {});
       await network.uplink(clientDeviceId, { data: Buffer.alloc(0) }); // has no payload, so it shows nothing
-      const { dataWarnings } = await until(
+      const { dataWarnings } = await pollUntil(
         async () => await getStatus(id),
         ({ warnings }) => warnings.includes('uplinks_unreadable'),
       );
@@ -416,7 +398,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     const device = await bind(id, mappings, { clientDeviceId: DEV_EUI });
     const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
     await network.uplink(DEV_EUI, { object: { counter: rawJSON('9007199254740993'), humidity: 40 } });
-    expect(await until(device.latest, (found) => found['object.humidity']?.reading?.number === 40)).toMatchObject({
+    expect(await pollUntil(device.latest, (found) => found['object.humidity']?.reading?.number === 40)).toMatchObject({
       'object.counter': { refused: { count: 1, lastValue: '9007199254740993' } },
     });
     await network.stop();
@@ -429,7 +411,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     const mappings = Object.fromEntries(paths.map((path) => [path, 'number'] as const));
     const device = await bind(mqttId, mappings, { profileId });
     await publish(device, Buffer.from([1]));
-    expect(await until(device.latest, (found) => found['object.humidity']?.reading?.number === 40)).toMatchObject({
+    expect(await pollUntil(device.latest, (found) => found['object.humidity']?.reading?.number === 40)).toMatchObject({
       'object.list[0].t': { refused: { count: 1, lastValue: 'NaN', sourcePath: 'object.list[0].t' } },
       'object.list[1]': { refused: { count: 1, lastValue: '-Infinity' } },
     });
@@ -443,7 +425,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     const profileId = await importDecoder(server.database.database, new TestClock(), decoder, `m-${newId()}`);
     const device = await bind(mqttId, { 'object.level': 'number' }, { profileId });
     await publish(device, Buffer.from([1]));
-    await until(device.latest, (found) => found['object.level']?.reading?.number === 1);
+    await pollUntil(device.latest, (found) => found['object.level']?.reading?.number === 1);
     const long = 'x'.repeat(500);
     expect((await device.physical())['lastDecoderWarnings']).toMatchObject({
       warnings: ['battery low', long, 'c', 'd'],
@@ -458,7 +440,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
 
     await publish(device, Buffer.from([0]));
     const reason = 'decoder_errors: unknown port; too short';
-    expect(await until(device.latest, (found) => found['object.level']?.noValue !== undefined)).toMatchObject({
+    expect(await pollUntil(device.latest, (found) => found['object.level']?.noValue !== undefined)).toMatchObject({
       'object.level': { reading: { number: 1 }, noValue: { reason } },
     });
     expect(await device.physical()).toMatchObject({
@@ -468,7 +450,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
 
     await publish(device, Buffer.from([2]));
     expect(
-      (await until(device.latest, (found) => found['object.level']?.reading?.number === 2))['object.level'],
+      (await pollUntil(device.latest, (found) => found['object.level']?.reading?.number === 2))['object.level'],
     ).not.toHaveProperty('noValue');
     expect(await device.physical()).toMatchObject({
       lastUplinkFailure: { reason, resolved: true },

@@ -1,7 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { newId } from '../../src/kernel/ids';
 import { sqliteOnly } from '../support/engines';
-import { HttpClient, type HttpAnswer, type JsonObject } from '../support/http';
+import { HttpClient } from '../support/http';
 import { as, descriptors, encode, startTestApp, type TestApp } from '../support/testApp';
 
 const GET_DEVICE = '/digitaldevice.v2.DigitalDeviceService/GetDigitalDevice';
@@ -20,18 +20,16 @@ describe.each(sqliteOnly())('a UUID in upper case is the same id, on $name', (en
       server.app.ca ?? '',
       as(server.key, server.organizationId.toUpperCase()),
     );
-    const connection = await send('POST', '/api/v2/connections', { connectorId: 'gateway', name: 'Plant room' });
-    const connectionId = String(connection.json['id']).toUpperCase();
+    const connection = await http.call('POST', '/api/v2/connections', { connectorId: 'gateway', name: 'Plant room' });
+    const connectionId = String(connection['id']).toUpperCase();
     const physicalDevice = { connectionId, clientDeviceId: 'valve' };
-    deviceId = String((await send('POST', '/api/v2/devices', { name: 'Valve', physicalDevice })).json['id']);
-    const { sensorTemplates } = (await send('GET', '/api/v2/devices/sensor-templates')).json;
+    deviceId = String((await http.call('POST', '/api/v2/devices', { name: 'Valve', physicalDevice }))['id']);
+    const { sensorTemplates } = await http.call('GET', '/api/v2/devices/sensor-templates');
     templateId = (sensorTemplates as { id: string }[])[0]?.id ?? '';
-    const { sensors } = (
-      await send('POST', `/api/v2/devices/${deviceId.toUpperCase()}/sensors`, {
-        organizationId: server.organizationId.toUpperCase(),
-        sensorTemplateIds: [templateId.toUpperCase()],
-      })
-    ).json;
+    const { sensors } = await http.call('POST', `/api/v2/devices/${deviceId.toUpperCase()}/sensors`, {
+      organizationId: server.organizationId.toUpperCase(),
+      sensorTemplateIds: [templateId.toUpperCase()],
+    });
     sensorId = (sensors as { id: string }[])[0]?.id ?? '';
   });
   afterAll(async () => {
@@ -39,22 +37,18 @@ describe.each(sqliteOnly())('a UUID in upper case is the same id, on $name', (en
     await server.stop();
   });
 
-  async function send(verb: string, path: string, body?: unknown): Promise<HttpAnswer> {
-    const answer = await http.send(verb, path, body === undefined ? {} : { body });
-    if (answer.status >= 300) throw new Error(`${verb} ${path}: ${answer.status} ${JSON.stringify(answer.json)}`);
-    return answer;
-  }
-
   it('in the path, the body and the query of REST', async () => {
     const path = `/api/v2/devices/${deviceId.toUpperCase()}`;
-    await send('PUT', `${path}/sensor-mappings`, { mappings: [{ sensorId: sensorId.toUpperCase(), sourcePath: 'a' }] });
-    expect((await send('GET', path)).json).toMatchObject({ id: deviceId, name: 'Valve' });
+    await http.call('PUT', `${path}/sensor-mappings`, {
+      mappings: [{ sensorId: sensorId.toUpperCase(), sourcePath: 'a' }],
+    });
+    expect(await http.call('GET', path)).toMatchObject({ id: deviceId, name: 'Valve' });
     const query = new URLSearchParams({
       organizationId: server.organizationId.toUpperCase(),
       deviceIds: deviceId.toUpperCase(),
       sensorIds: sensorId.toUpperCase(),
     });
-    expect((await send('GET', `/api/v2/readings:latest?${query.toString()}`)).json['sensors']).toMatchObject([
+    expect((await http.call('GET', `/api/v2/readings:latest?${query.toString()}`))['sensors']).toMatchObject([
       { sensorId, deviceId },
     ]);
   });
@@ -68,13 +62,11 @@ describe.each(sqliteOnly())('a UUID in upper case is the same id, on $name', (en
   });
 
   it('in the limits of a key, which then reaches the device under both spellings', async () => {
-    const { key } = (
-      await send('POST', '/api/v2/api-keys', {
-        name: 'limited',
-        scopes: ['devices:read'],
-        restrictions: { deviceIds: [deviceId.toUpperCase()] },
-      })
-    ).json as JsonObject & { key: string };
+    const { key } = await http.call<{ key: string }>('POST', '/api/v2/api-keys', {
+      name: 'limited',
+      scopes: ['devices:read'],
+      restrictions: { deviceIds: [deviceId.toUpperCase()] },
+    });
     const headers = { 'x-api-key': key };
     for (const id of [deviceId, deviceId.toUpperCase()])
       expect(await http.get(`/api/v2/devices/${id}`, headers)).toMatchObject({ status: 200 });

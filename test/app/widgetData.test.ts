@@ -5,8 +5,6 @@ import {
   type QueryWidgetDataResponse,
   WidgetServiceClient,
 } from '../../src/gen/widget/v2/widget_service';
-import { credentials } from '@grpc/grpc-js';
-import { readFileSync } from 'node:fs';
 import { toTimestamp } from '../../src/kernel/timestamps';
 import { call } from '../support/edge';
 import { engines } from '../support/engines';
@@ -27,14 +25,10 @@ describe.each(engines())('QueryWidgetData of the complete server on $name', (eng
     site = await startLimitedSite(engine);
     const { app } = site.server;
     http = new HttpClient(app.addresses.http as string, app.ca);
-    widgets = new WidgetServiceClient(
-      app.addresses.grpc.replace('127.0.0.1', 'localhost'),
-      credentials.createSsl(readFileSync(app.ca as string)),
-    );
+    widgets = site.server.client(WidgetServiceClient);
   });
   afterAll(async () => {
     http.close();
-    widgets.close();
     await site.stop();
   });
 

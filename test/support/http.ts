@@ -74,6 +74,13 @@ export class HttpClient {
     return { status: answer.statusCode ?? 0, headers: answer.headers, body: content, json: getObject(content) };
   }
 
+  /** Makes a call that must succeed. Returns its JSON. */
+  async call<Answer = JsonObject>(verb: string, path: string, body?: unknown): Promise<Answer> {
+    const answer = await this.send(verb, path, { body });
+    if (answer.status >= 300) throw new Error(`${verb} ${path}: ${answer.status} ${answer.body.toString()}`);
+    return answer.json as Answer;
+  }
+
   async get(path: string, headers?: Readonly<Record<string, string>>): Promise<HttpAnswer> {
     return await this.send('GET', path, headers ? { headers } : {});
   }

@@ -1,4 +1,11 @@
-import { Client, credentials, type ClientDuplexStream, type Metadata, type ServiceError } from '@grpc/grpc-js';
+import {
+  type ChannelCredentials,
+  Client,
+  credentials,
+  type ClientDuplexStream,
+  type Metadata,
+  type ServiceError,
+} from '@grpc/grpc-js';
 import { create, toBinary, type DescMessage } from '@bufbuild/protobuf';
 import { readFileSync } from 'node:fs';
 import { type RunningServer, startServer } from '../../src/server';
@@ -40,6 +47,8 @@ export interface TestApp {
   /** The organization and key of the first start. */
   readonly organizationId: string;
   readonly key: string;
+  /** Creates a client of the gRPC port, which is closed with the server. */
+  client<C extends { close(): void }>(Service: new (address: string, channel: ChannelCredentials) => C): C;
   /** Creates another organization. */
   organization(name: string): Promise<string>;
   /** Creates a key, by default with all scopes and gateway connections. */
@@ -73,17 +82,21 @@ export async function startTestApp(engine: TestEngine, flags: Readonly<Record<st
   });
   const app = await startServer(config, { log, clock: systemClock });
   if (!app.bootstrapped || !app.ca) throw new Error('the database was not empty, or TLS is off');
-  const client = new Client(
-    app.addresses.grpc.replace('127.0.0.1', 'localhost'),
-    credentials.createSsl(readFileSync(app.ca)),
-    { 'grpc.enable_retries': 0 },
-  );
+  const address = app.addresses.grpc.replace('127.0.0.1', 'localhost');
+  const channel = credentials.createSsl(readFileSync(app.ca));
+  const client = new Client(address, channel, { 'grpc.enable_retries': 0 });
+  const clients: { close(): void }[] = [client];
   return {
     app,
     log,
     database,
     organizationId: app.bootstrapped.organization.id,
     key: app.bootstrapped.key,
+    client: (Service) => {
+      const made = new Service(address, channel);
+      clients.push(made);
+      return made;
+    },
     organization: async (name) => (await app.organizations.create(name)).id,
     newKey: async (organizationId, overrides = {}) => {
       const { scopes = SCOPES } = overrides;
@@ -102,7 +115,7 @@ export async function startTestApp(engine: TestEngine, flags: Readonly<Record<st
     },
     send: async (descriptor, message, fields) => await send(client, descriptor, Buffer.from(message), headers(fields)),
     stop: async () => {
-      client.close();
+      for (const one of clients) one.close();
       await app.stop();
       await database.drop();
     },
