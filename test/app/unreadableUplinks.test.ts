@@ -35,6 +35,9 @@ interface Status {
   readonly dataWarnings: readonly JsonObject[];
 }
 
+const ENCODINGS = ['protobuf', 'json'] as const;
+type Encoding = (typeof ENCODINGS)[number];
+
 /** The complete server with connections of all types. */
 describe.each(engines())('data that is nearly right, on $name', (engine) => {
   let server: TestApp;
@@ -51,7 +54,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     http = new HttpClient(server.app.addresses.http ?? '', server.app.ca ?? '', as(server.key, server.organizationId));
     gateways = server.client(GatewayServiceClient);
     sender = await connectAsync(broker.url);
-    mqttId = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
+    mqttId = await connectMqtt();
     const { id: keyNameId } = await http.call<{ id: string }>(
       'POST',
       '/api/v2/devices/sensor-templates/normalized-keys',
@@ -87,8 +90,25 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       );
     return id;
   }
+  const connectMqtt = async (uplinkTopic = 'site/{clientDeviceId}/up'): Promise<string> =>
+    await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic });
+  /** Starts a ChirpStack with one device and connects to it. */
+  async function connectChirpStack(encoding: Encoding, devEui = DEV_EUI): Promise<[ChirpStackServer, string]> {
+    const network = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding });
+    network.addDevice(devEui);
+    await network.start();
+    const settings = { url: broker.url, protocol: '3.1.1', applicationId: APPLICATION, encoding };
+    return [network, await connect('chirpstack', settings)];
+  }
+  const importProfile = async (decoder: string): Promise<string> =>
+    await importDecoder(server.database.database, new TestClock(), decoder, `m-${newId()}`);
   const getStatus = async (id: string): Promise<Status> =>
     (await http.call<{ status: Status }>('GET', `/api/v2/connections/${id}`)).status;
+  const waitForUnreadable = async (id: string): Promise<Status> =>
+    await pollUntil(
+      async () => await getStatus(id),
+      ({ warnings }) => warnings.includes('uplinks_unreadable'),
+    );
 
   /** Binds a device with one sensor for each path. */
   async function bind(
@@ -180,7 +200,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       ["{'temperature':21.5}", /^json_invalid: /],
       [Buffer.from([1, 2, 255]), /^not_json: /],
     ])('%s is kept as bytes and reported, until the device can be read again', async (payload, reason) => {
-      const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
+      const id = await connectMqtt();
       const device = await bind(id, { temperature: 'number', humidity: 'number' });
       await publish(device, '{"temperature":20,"humidity":30}');
       await pollUntil(device.latest, ({ humidity }) => humidity?.reading?.number === 30);
@@ -195,10 +215,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
         humidity: { reading: { number: 30 }, noValue },
       });
       expect((await device.physical())['lastUplinkFailure']).toMatchObject({ ...noValue, resolved: false });
-      const status = await pollUntil(
-        async () => await getStatus(id),
-        ({ warnings }) => warnings.includes('uplinks_unreadable'),
-      );
+      const status = await waitForUnreadable(id);
       expect(status).toMatchObject({
         state: 'degraded',
         dataWarnings: [
@@ -225,9 +242,9 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     });
 
     it('a device that is expected to send bytes causes no warning', async () => {
-      const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
+      const id = await connectMqtt();
       const decoder = 'function decodeUplink({ bytes }) { return { data: { level: bytes[0] } }; }';
-      const profileId = await importDecoder(server.database.database, new TestClock(), decoder, `m-${newId()}`);
+      const profileId = await importProfile(decoder);
       const decoded = await bind(id, { 'object.level': 'number' }, { profileId });
       const raw = await bind(id, { bytes: 'json' });
       const unmapped = await bind(id, {});
@@ -239,20 +256,17 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     });
 
     it('text that is not UTF-8 is reported, and the rest is stored', async () => {
-      const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
+      const id = await connectMqtt();
       const device = await bind(id, { temperature: 'number' });
       await publish(device, Buffer.from('{"unit":"\u00b0C","temperature":21}', 'latin1'));
       const { temperature } = await pollUntil(device.latest, (found) => found['temperature']?.reading?.number === 21);
       expect(temperature).not.toHaveProperty('noValue');
-      const { dataWarnings } = await pollUntil(
-        async () => await getStatus(id),
-        ({ warnings }) => warnings.includes('uplinks_unreadable'),
-      );
+      const { dataWarnings } = await waitForUnreadable(id);
       expect(dataWarnings).toMatchObject([{ reason: expect.stringMatching(/^text_not_utf8: /) as string }]);
     });
 
     it('JSON that is not an object is reported for a device whose sensors are mapped to fields', async () => {
-      const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'site/{clientDeviceId}/up' });
+      const id = await connectMqtt();
       const device = await bind(id, { t: 'number' });
       const whole = await bind(id, { value: 'json' });
       const unmapped = await bind(id, {});
@@ -274,12 +288,9 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     });
 
     it('a device that is not bound is reported too', async () => {
-      const id = await connect('mqtt', { url: broker.url, protocol: '3.1.1', uplinkTopic: 'new/{clientDeviceId}/up' });
+      const id = await connectMqtt('new/{clientDeviceId}/up');
       await sender.publishAsync('new/meter-1/up', '{"t":21.5,', { qos: 1 });
-      const { dataWarnings } = await pollUntil(
-        async () => await getStatus(id),
-        ({ warnings }) => warnings.includes('uplinks_unreadable'),
-      );
+      const { dataWarnings } = await waitForUnreadable(id);
       expect(dataWarnings).toMatchObject([{ clientDeviceId: 'meter-1', example: '{"t":21.5,' }]);
       const path = `/api/v2/connections/${id}/discovered-devices`;
       expect((await http.call<{ discoveredDevices: unknown[] }>('GET', path)).discoveredDevices).toMatchObject([
@@ -327,18 +338,10 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     await gateway.cut();
   });
 
-  it.each(['protobuf', 'json'] as const)(
+  it.each(ENCODINGS)(
     'over a ChirpStack that writes %s, a number that is not finite is refused, and the rest is stored',
     async (encoding) => {
-      const network = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding });
-      network.addDevice(DEV_EUI);
-      await network.start();
-      const id = await connect('chirpstack', {
-        url: broker.url,
-        protocol: '3.1.1',
-        applicationId: APPLICATION,
-        encoding,
-      });
+      const [network, id] = await connectChirpStack(encoding);
       const device = await bind(
         id,
         { 'object.temperature': 'number', 'object.humidity': 'number' },
@@ -356,15 +359,11 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
     },
   );
 
-  it.each(['protobuf', 'json'] as const)(
+  it.each(ENCODINGS)(
     'over a ChirpStack that writes %s, a frame that is not decoded any more is reported',
     async (encoding) => {
-      const network = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding });
       const clientDeviceId = randomBytes(8).toString('hex');
-      network.addDevice(clientDeviceId);
-      await network.start();
-      const settings = { url: broker.url, protocol: '3.1.1', applicationId: APPLICATION, encoding };
-      const id = await connect('chirpstack', settings);
+      const [network, id] = await connectChirpStack(encoding, clientDeviceId);
       const device = await bind(id, { 'object.humidity': 'number', rssi: 'number' }, { clientDeviceId });
       await network.uplink(clientDeviceId, { object: { humidity: 40 } });
       await pollUntil(device.latest, (found) => found['object.humidity']?.reading?.number === 40);
@@ -372,10 +371,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
 
       await network.uplink(clientDeviceId, {});
       await network.uplink(clientDeviceId, { data: Buffer.alloc(0) }); // has no payload, so it shows nothing
-      const { dataWarnings } = await pollUntil(
-        async () => await getStatus(id),
-        ({ warnings }) => warnings.includes('uplinks_unreadable'),
-      );
+      const { dataWarnings } = await waitForUnreadable(id);
       const reason = expect.stringMatching(/^not_decoded: /) as string;
       const topic = `application/${APPLICATION}/device/${clientDeviceId}/event/up`;
       expect(dataWarnings).toMatchObject([{ code: 'uplinks_unreadable', count: 1, topic, clientDeviceId, reason }]);
@@ -389,11 +385,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
   );
 
   it('over a ChirpStack that writes JSON, an integer beyond 2^53 is refused as it was sent', async () => {
-    const network = new ChirpStackServer({ url: broker.url, applicationId: APPLICATION, encoding: 'json' });
-    network.addDevice(DEV_EUI);
-    await network.start();
-    const settings = { url: broker.url, protocol: '3.1.1', applicationId: APPLICATION, encoding: 'json' };
-    const id = await connect('chirpstack', settings);
+    const [network, id] = await connectChirpStack('json');
     const mappings = { 'object.counter': 'integer', 'object.humidity': 'number' } as const;
     const device = await bind(id, mappings, { clientDeviceId: DEV_EUI });
     const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
@@ -406,7 +398,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
 
   it('a number of a decoder that is not finite is refused, and the rest is stored', async () => {
     const decoder = 'function decodeUplink() { return { data: { list: [{ t: NaN }, -1 / 0], humidity: 40 } }; }';
-    const profileId = await importDecoder(server.database.database, new TestClock(), decoder, `m-${newId()}`);
+    const profileId = await importProfile(decoder);
     const paths = ['object.list[0].t', 'object.list[1]', 'object.humidity'];
     const mappings = Object.fromEntries(paths.map((path) => [path, 'number'] as const));
     const device = await bind(mqttId, mappings, { profileId });
@@ -422,7 +414,7 @@ describe.each(engines())('data that is nearly right, on $name', (engine) => {
       if (bytes[0] === 0) return { errors: ['unknown port', 'too short'], warnings: ['old firmware'] };
       return { data: { level: bytes[0] }, warnings: bytes[0] === 1 ? ['battery low', 'x'.repeat(600), 'c', 'd'] : [] };
     }`;
-    const profileId = await importDecoder(server.database.database, new TestClock(), decoder, `m-${newId()}`);
+    const profileId = await importProfile(decoder);
     const device = await bind(mqttId, { 'object.level': 'number' }, { profileId });
     await publish(device, Buffer.from([1]));
     await pollUntil(device.latest, (found) => found['object.level']?.reading?.number === 1);
