@@ -1,10 +1,9 @@
 import { resolve } from 'node:path';
-import { readFileSync } from 'node:fs';
 import { on } from 'node:events';
 import {
-  credentials,
   loadPackageDefinition,
   Metadata,
+  type ChannelCredentials,
   type Client,
   type ClientDuplexStream,
   type ClientReadableStream,
@@ -21,7 +20,7 @@ type Unary = (
   metadata: Metadata,
   answered: (error: ServiceError | null, answer: Message) => void,
 ) => void;
-type Service = new (address: string, channel: ReturnType<typeof credentials.createSsl>) => Client;
+type Service = new (address: string, channel: ChannelCredentials) => Client;
 
 const FILES = [
   'organization_access_control/access_control_service.proto',
@@ -51,29 +50,20 @@ const SET_POSITION = {
 describe('an independent client generated from the proto files alone', () => {
   let server: TestApp;
   let metadata: Metadata;
-  const clients: Client[] = [];
   beforeAll(async () => {
     server = await startTestApp(engines().find(({ name }) => name === 'sqlite') as TestEngine);
     metadata = new Metadata();
     metadata.set('x-api-key', server.key);
     metadata.set('x-organization-id', server.organizationId);
   });
-  afterAll(async () => {
-    for (const client of clients) client.close();
-    await server.stop();
-  });
+  afterAll(async () => await server.stop());
 
   /** Creates a client of the service over TLS that trusts only the CA of the server. */
   function client(fullName: string): Client {
     const MessageClass = fullName
       .split('.')
       .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], loaded) as Service;
-    const newClient = new MessageClass(
-      server.app.addresses.grpc.replace('127.0.0.1', 'localhost'),
-      credentials.createSsl(readFileSync(server.app.ca as string)),
-    );
-    clients.push(newClient);
-    return newClient;
+    return server.client(MessageClass);
   }
 
   async function call(of: Client, method: string, request: Message): Promise<Message> {

@@ -1,6 +1,5 @@
-import { Client, credentials, status, type ServiceError } from '@grpc/grpc-js';
+import { Client, status, type ServiceError } from '@grpc/grpc-js';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { readFileSync } from 'node:fs';
 import { readAsset } from '../../src/kernel/assets';
 import type { MethodDescriptor } from '../../src/api/descriptors/descriptors';
 import { headers, parseError, type GrpcErrorInfo } from '../support/edge';
@@ -33,15 +32,9 @@ describe('clients of a newer proto', () => {
     if (!engine) throw new Error('no engine');
     site = await startTestApp(engine);
     own = as((await site.newKey(site.organizationId, { isAdmin: true })).key, site.organizationId);
-    client = new Client(
-      site.app.addresses.grpc.replace('127.0.0.1', 'localhost'),
-      credentials.createSsl(readFileSync(site.app.ca ?? '')),
-    );
+    client = site.client(Client);
   });
-  afterAll(async () => {
-    client.close();
-    await site.stop();
-  });
+  afterAll(async () => await site.stop());
 
   /** Calls a method with these fields and all new ones. Returns the fields of the response. */
   const callWithNewFields = async (name: string, fields: object): Promise<Readonly<Record<string, unknown>>> => {

@@ -1,5 +1,3 @@
-import { type Client, credentials } from '@grpc/grpc-js';
-import { readFileSync } from 'node:fs';
 import { GatewayServiceClient } from '../../../src/gen/gateway/v1/gateway_service';
 import { MediaServiceClient, type Media } from '../../../src/gen/media/v1/media_service';
 import { systemClock } from '../../../src/kernel/clock';
@@ -34,7 +32,6 @@ export class SpecFixture {
     /** An uploaded image. */
     readonly mediaId: string,
     private readonly gateway: GatewayClient,
-    private readonly gateways: Client,
   ) {
     this.http = new HttpClient(server.app.addresses.http as string, server.app.ca);
   }
@@ -51,17 +48,10 @@ export class SpecFixture {
     const connection = await connect({ connectorId: 'gateway', name: 'Plant room' });
     const quiet = await connect({ connectorId: 'gateway', name: 'Cellar', policy: { queueLimit: 2 } });
     http.close();
-    const [address, trust] = [
-      server.app.addresses.grpc.replace('127.0.0.1', 'localhost'),
-      credentials.createSsl(readFileSync(server.app.ca as string)),
-    ] as const;
-    const media = new MediaServiceClient(address, trust);
-    const image = await upload(media, server);
-    media.close();
-    const gateways = new GatewayServiceClient(address, trust);
-    const gateway = new GatewayClient(gateways, server.key, server.organizationId);
+    const image = await upload(server.client(MediaServiceClient), server);
+    const gateway = new GatewayClient(server.client(GatewayServiceClient), server.key, server.organizationId);
     await gateway.attach({ connectionId: connection });
-    return new SpecFixture(server, connection, quiet, image.id, gateway, gateways);
+    return new SpecFixture(server, connection, quiet, image.id, gateway);
   }
 
   get organizationId(): string {
@@ -178,7 +168,6 @@ export class SpecFixture {
     this.http.close();
     this.gateway.cancel();
     await this.gateway.ended;
-    this.gateways.close();
     await this.server.stop();
   }
 }
