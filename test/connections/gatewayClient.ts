@@ -19,6 +19,24 @@ type ValueOf<Case> = Message extends infer One
     : never
   : never;
 
+/** Creates a Hello. */
+export function createHello(fields: Partial<Hello>): NonNullable<AttachRequest['message']> {
+  return {
+    $case: 'hello',
+    value: {
+      connectionId: '',
+      gatewayId: 'gateway-a',
+      bootId: 'boot-1',
+      store: GatewayStore.GATEWAY_STORE_DURABLE,
+      known: [],
+      lowestProtocolVersion: 0,
+      highestProtocolVersion: 0,
+      software: '',
+      ...fields,
+    },
+  };
+}
+
 /** A gateway on one stream, controlled by a test. */
 export class GatewayClient {
   /** The error that ended the stream, or undefined if it ended with OK. */
@@ -80,20 +98,7 @@ export class GatewayClient {
 
   /** Sends a Hello. */
   hello(hello: Partial<Hello>): void {
-    this.send({
-      $case: 'hello',
-      value: {
-        connectionId: '',
-        gatewayId: 'gateway-a',
-        bootId: 'boot-1',
-        store: GatewayStore.GATEWAY_STORE_DURABLE,
-        known: [],
-        lowestProtocolVersion: 0,
-        highestProtocolVersion: 0,
-        software: '',
-        ...hello,
-      },
-    });
+    this.send(createHello(hello));
   }
 
   /** Reports that a command is stored. */

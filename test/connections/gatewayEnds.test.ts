@@ -1,21 +1,24 @@
 import { once } from 'node:events';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { connect, type Socket } from 'node:net';
-import { AttachRequest, GatewayStore } from '../../src/gen/gateway/v1/gateway_service';
+import { AttachRequest } from '../../src/gen/gateway/v1/gateway_service';
 import { TcpProxy } from '../brokers/tcpProxy';
 import { openAttachFixture, FIELDS, type AttachFixture } from './attachFixture';
+import { createHello } from './gatewayClient';
 
 const ENHANCE_YOUR_CALM = 11;
 
 describe('the status of a gateway connection', () => {
   let fixture: AttachFixture;
+  let port: number;
   let proxy: TcpProxy;
   let socket: Socket;
   let client: ClientHttp2Session;
 
   beforeEach(async () => {
     fixture = await openAttachFixture({}, undefined, { keepaliveMs: 100, keepaliveTimeoutMs: 1000 });
-    proxy = await TcpProxy.start(Number(fixture.edge.address.split(':')[1]));
+    port = Number(fixture.edge.address.split(':')[1]);
+    proxy = await TcpProxy.start(port);
   });
 
   afterEach(async () => {
@@ -25,8 +28,8 @@ describe('the status of a gateway connection', () => {
   });
 
   /** Attaches a gateway over a connection that the test controls. `headers`: more headers of the call. */
-  async function attach(port: number, headers: Record<string, string> = {}) {
-    socket = connect(port, '127.0.0.1');
+  async function attach(to = port, headers: Record<string, string> = {}) {
+    socket = connect(to, '127.0.0.1');
     client = connectHttp2('http://127.0.0.1', { createConnection: () => socket });
     client.on('error', () => {});
     const stream = client.request({
@@ -38,21 +41,7 @@ describe('the status of a gateway connection', () => {
       ...headers,
     });
     stream.on('error', () => {});
-    const hello = AttachRequest.encode({
-      message: {
-        $case: 'hello',
-        value: {
-          connectionId: fixture.connection.id,
-          gatewayId: 'gateway-a',
-          bootId: 'boot-1',
-          store: GatewayStore.GATEWAY_STORE_DURABLE,
-          known: [],
-          lowestProtocolVersion: 0,
-          highestProtocolVersion: 0,
-          software: '',
-        },
-      },
-    }).finish();
+    const hello = AttachRequest.encode({ message: createHello({ connectionId: fixture.connection.id }) }).finish();
     const head = Buffer.alloc(5);
     head.writeUInt32BE(hello.length, 1);
     stream.write(Buffer.concat([head, hello]));
@@ -72,19 +61,19 @@ describe('the status of a gateway connection', () => {
   });
 
   it('says that the network connection was reset', async () => {
-    await attach(Number(fixture.edge.address.split(':')[1]));
+    await attach();
     socket.resetAndDestroy();
     expect(await getLastError()).toBe('connection_lost: the network connection broke (ECONNRESET)');
   });
 
   it('says that the gateway closed the connection', async () => {
-    await attach(Number(fixture.edge.address.split(':')[1]));
+    await attach();
     socket.destroy();
     expect(await getLastError()).toBe('connection_lost: the client closed the connection without ending the call');
   });
 
   it('says that the gateway closed the connection with an error of HTTP/2', async () => {
-    await attach(Number(fixture.edge.address.split(':')[1]));
+    await attach();
     client.goaway(ENHANCE_YOUR_CALM);
     expect(await getLastError()).toBe(
       'connection_lost: the client closed the connection with the HTTP/2 error code 11 (GOAWAY)',
@@ -92,13 +81,13 @@ describe('the status of a gateway connection', () => {
   });
 
   it('says that the gateway cancelled its stream', async () => {
-    const stream = await attach(Number(fixture.edge.address.split(':')[1]));
+    const stream = await attach();
     stream.close(8);
     expect(await getLastError()).toBe('cancelled: the gateway cancelled its stream');
   });
 
   it('says that the deadline of the stream has passed', async () => {
-    await attach(Number(fixture.edge.address.split(':')[1]), { 'grpc-timeout': '2S' });
+    await attach(port, { 'grpc-timeout': '2S' });
     expect(await getLastError()).toBe(
       'deadline_exceeded: the deadline that the gateway set for its stream has passed: attach without a deadline',
     );
