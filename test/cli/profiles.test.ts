@@ -11,6 +11,7 @@ import { Cursors } from '../../src/kernel/pages';
 import { openRepository } from '../../src/profiles';
 import { plantroomHere } from '../support/commandInProcess';
 import type { Ended } from '../support/commandLine';
+import { noDeviceHooks } from '../support/deviceHooks';
 import {
   exampleChirpStack,
   exampleLorawanDevices,
@@ -357,18 +358,11 @@ describe('plantroom profiles', () => {
         revision: 1,
       };
       await new ConnectionRepository(database.db).create(organizationId, connection);
-      const hooks = {
-        onBindingRemoved: async () => {},
-        onDeviceDeleted: async () => {},
-        countDeviceDashboards: async () => 0,
-        countSensorDashboards: async () => 0,
-        findSensorUses: async () => [],
-      };
       const devices = new DeviceService({
         database,
         clock: new TestClock(),
         cursors: new Cursors(Buffer.alloc(32)),
-        hooks,
+        hooks: noDeviceHooks,
       });
       for (const at of [1, 2])
         await devices.create(organizationId, {

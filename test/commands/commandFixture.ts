@@ -17,6 +17,7 @@ import {
 } from '../../src/gen/actuator_command/v2/actuator_command_service';
 import { Cursors } from '../../src/kernel/pages';
 import { seedSystemRecords, createSensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
+import { noDeviceHooks } from '../support/deviceHooks';
 import { noCompiler, noEncoder, type TestEncoder } from '../support/encoders';
 import { call, callFails, startEdge, type GrpcErrorInfo, type TestEdge } from '../support/edge';
 import type { TestDatabase, TestEngine } from '../support/engines';
@@ -64,7 +65,10 @@ function createRequest(id: string, overrides?: Partial<CommandDefinition>): Crea
 }
 
 /** Starts such a server with its own database. */
-export async function startCommandFixture(engine: TestEngine, encoder: Encoder = noEncoder): Promise<CommandFixture> {
+export async function startCommandFixture(
+  engine: TestEngine,
+  encoder: Encoder & Partial<Pick<TestEncoder, 'compile'>> = noEncoder,
+): Promise<CommandFixture> {
   const db = await engine.createDatabase();
   const { database } = db;
   const clock = new TestClock();
@@ -74,13 +78,7 @@ export async function startCommandFixture(engine: TestEngine, encoder: Encoder =
     .knex('organizations')
     .insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
   await seedSystemRecords(uow, clock);
-  const hooks = {
-    findSensorUses,
-    countDeviceDashboards: async () => 0,
-    countSensorDashboards: async () => 0,
-    onBindingRemoved: async () => {},
-    onDeviceDeleted: async () => {},
-  };
+  const hooks = { ...noDeviceHooks, findSensorUses };
   const devices = new DeviceService({ database, clock, cursors, hooks });
   const sensors = new SensorService({ database, clock, hooks });
   const templates = new SensorTemplateService({
@@ -96,11 +94,10 @@ export async function startCommandFixture(engine: TestEngine, encoder: Encoder =
   const edge = await startEdge((server) =>
     server.addService(
       { createCommand, getCommand, listCommands, updateCommand, deleteCommand, previewEncoder },
-      commandHandlers(
-        commands,
-        new EncoderPreviewService({ database, encoder, clock }),
-        'compile' in encoder ? (encoder as TestEncoder) : noCompiler,
-      ),
+      commandHandlers(commands, new EncoderPreviewService({ database, encoder, clock }), {
+        ...noCompiler,
+        ...encoder,
+      }),
     ),
   );
   edge.keys.add('one', { organizationId: 'org-1' });

@@ -23,7 +23,7 @@ describe.each(sqliteOnly())('the encoder of a stored command, on $name', (engine
       if (failure) throw failure;
       return await encoder.compile(...values);
     };
-    fixture = await startCommandFixture(engine, { ...encoder, compile } as TestEncoder);
+    fixture = await startCommandFixture(engine, { ...encoder, compile });
   });
   afterEach(() => (failure = undefined));
   afterAll(async () => {

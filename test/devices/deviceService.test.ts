@@ -7,6 +7,7 @@ import {
 } from '../../src/gen/digitaldevice/v2/digital_device_service';
 import { fromTimestamp } from '../../src/kernel/timestamps';
 import { startDeviceFixture, type DeviceFixture } from '../support/deviceFixture';
+import { noDeviceHooks } from '../support/deviceHooks';
 import { engines } from '../support/engines';
 
 describe.each(engines())('devices on $name', (engine) => {
@@ -178,13 +179,7 @@ describe.each(engines())('devices on $name', (engine) => {
   it('rolls everything back when a hook fails', async () => {
     const device = await createBoundDevice(1);
     const before = await total();
-    const hooks = {
-      onBindingRemoved: refuse,
-      onDeviceDeleted: refuse,
-      countDeviceDashboards: async () => 0,
-      countSensorDashboards: async () => 0,
-      findSensorUses: async () => [],
-    };
+    const hooks = { ...noDeviceHooks, onBindingRemoved: refuse, onDeviceDeleted: refuse };
     const failing = new DeviceService({
       database: fixture.test.database,
       clock: fixture.clock,

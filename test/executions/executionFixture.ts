@@ -43,6 +43,7 @@ import {
 } from '../../src/sensorTemplates';
 import { ReadingSequence, SeriesIdCache, UplinkPipeline } from '../../src/telemetry';
 import { call, callFails, MemoryLog, startEdge, type GrpcErrorInfo, type TestEdge } from '../support/edge';
+import { noDeviceHooks } from '../support/deviceHooks';
 import { noCompiler, noEncoder } from '../support/encoders';
 import { TestClock } from '../support/testClock';
 
@@ -202,9 +203,8 @@ export async function startExecutionFixture(
     clock,
     cursors,
     hooks: {
+      ...noDeviceHooks,
       findSensorUses,
-      countDeviceDashboards: async () => 0,
-      countSensorDashboards: async () => 0,
       onBindingRemoved: async (db, organizationId, id) =>
         await executions.targetRemoval.targetRemoved(db, organizationId, id, 'physical_device_changed'),
       onDeviceDeleted: async (db, organizationId, id) =>
@@ -261,13 +261,7 @@ function getFixture({
 }: Parts): ExecutionFixture {
   const client = edge.client(ActuatorCommandServiceClient);
   const uow = new UnitOfWork(database, createSensorTemplateRepositories);
-  const hooks = {
-    findSensorUses,
-    countDeviceDashboards: async () => 0,
-    countSensorDashboards: async () => 0,
-    onBindingRemoved: async () => {},
-    onDeviceDeleted: async () => {},
-  };
+  const hooks = { ...noDeviceHooks, findSensorUses };
   const sensors = new SensorService({ database, clock, hooks });
   const templates = new SensorTemplateService({
     uow,

@@ -6,6 +6,7 @@ import type { ExpectedSensorState } from '../../src/gen/actuator_command/v2/actu
 import { MAX_INSERTION_LENGTH } from '../../src/kernel/jsonTemplate';
 import { Cursors } from '../../src/kernel/pages';
 import { createSensorTemplateRepositories, SensorTemplateService } from '../../src/sensorTemplates';
+import { noDeviceHooks } from '../support/deviceHooks';
 import { noEncoder } from '../support/encoders';
 import { engines, type TestDatabase } from '../support/engines';
 import { type ExecutionFixture, prepare, startExecutionFixture, type Target } from './executionFixture';
@@ -34,14 +35,7 @@ describe.each(engines())('the total size of the templates of one execution on $n
 
   async function addSensors(deviceId: string): Promise<string[]> {
     const uow = new UnitOfWork(db.database, createSensorTemplateRepositories);
-    const hooks = {
-      countDeviceDashboards: async () => 0,
-      countSensorDashboards: async () => 0,
-      findSensorUses: async () => [],
-      onBindingRemoved: async () => {},
-      onDeviceDeleted: async () => {},
-    };
-    const sensors = new SensorService({ database: db.database, clock: fixture.clock, hooks });
+    const sensors = new SensorService({ database: db.database, clock: fixture.clock, hooks: noDeviceHooks });
     const templates = new SensorTemplateService({
       uow,
       clock: fixture.clock,

@@ -15,6 +15,7 @@ import {
   SeriesIdCache,
   UplinkPipeline,
 } from '../../src/telemetry';
+import { noDeviceHooks } from './deviceHooks';
 import { call, callFails, MemoryLog, startEdge, type GrpcErrorInfo } from './edge';
 import type { TestDatabase, TestEngine } from './engines';
 import { TestClock } from './testClock';
@@ -71,12 +72,11 @@ export async function startDeviceFixture(engine: TestEngine): Promise<DeviceFixt
     .knex('organizations')
     .insert(['org-1', 'org-2'].map((id) => ({ id, name: id, name_folded: id, created_at: 0, updated_at: 0 })));
   const hooks = {
+    ...noDeviceHooks,
     onBindingRemoved: async (_db: Db, organizationId: string, deviceId: string) =>
       void hookCalls.push(`bindingChanged ${organizationId} ${deviceId}`),
     onDeviceDeleted: async (_db: Db, organizationId: string, deviceId: string) =>
       void hookCalls.push(`deviceDeleted ${organizationId} ${deviceId}`),
-    countDeviceDashboards: async () => 0,
-    countSensorDashboards: async () => 0,
     findSensorUses: async (_db: Db, _organizationId: string, sensorIds: readonly string[]) =>
       uses.filter((use) => sensorIds.includes(use.sensorId)),
   };
