@@ -1,24 +1,10 @@
-import { Mqtt5Broker } from '../support/mqtt5Broker';
+import type { Mqtt5Broker } from '../support/mqtt5Broker';
 import { gate } from './fakeEvents';
-import { MqttFixture, TOPICS } from './mqttFixture';
+import { type MqttFixture, mqttFixtureForEach } from './mqttFixture';
 
 let broker: Mqtt5Broker;
 let fixture: MqttFixture;
-
-beforeEach(async () => {
-  broker = await new Mqtt5Broker().start();
-  fixture = new MqttFixture({ url: broker.url, keepaliveSeconds: 30, ...TOPICS });
-});
-
-afterEach(async () => {
-  await fixture.connector.stop();
-  await broker.stop();
-});
-
-async function openConnection(settings: Record<string, unknown> = {}): Promise<void> {
-  fixture.open(settings);
-  await fixture.attached();
-}
+mqttFixtureForEach((...made) => ([broker, fixture] = made));
 
 async function getEvidence(executionId: string) {
   const find = () => fixture.events.evidences.find((one) => one.executionId === executionId);
@@ -37,7 +23,7 @@ describe('a broker that accepts only QoS 0', () => {
   });
 
   it('gets no command with QoS 1: it is rejected at once, and the connection stays open', async () => {
-    await openConnection();
+    await fixture.connect();
     const { executionId, result } = await fixture.send();
     expect(result).toBe('sent');
     expect(await getEvidence(executionId)).toMatchObject({
@@ -55,7 +41,7 @@ describe('a broker that accepts only QoS 0', () => {
   });
 
   it('gets commands with QoS 0 if the connection allows it, which prove nothing', async () => {
-    await openConnection({ commandQos: 0 });
+    await fixture.connect({ commandQos: 0 });
     const before = fixture.events.readies.length;
     const capacity = fixture.connector.peer(fixture.connectionId)?.capacity;
     const { result } = await fixture.send();
@@ -84,7 +70,7 @@ describe('a broker that accepts only QoS 0', () => {
 
   it('gets the barrier messages of the server with QoS 0', async () => {
     broker.properties = { maximumQoS: 0, subscriptionIdentifiersAvailable: false };
-    await openConnection();
+    await fixture.connect();
     broker.cut();
     await fixture.attached(1);
     await broker.until(() => broker.published.length === 1);
@@ -96,7 +82,7 @@ describe('a broker that accepts only QoS 0', () => {
 describe('the maximum packet size of a broker', () => {
   it('rejects a larger command at once, and the connection stays open', async () => {
     broker.properties = { maximumPacketSize: 200 };
-    await openConnection();
+    await fixture.connect();
     const { executionId } = await fixture.send({ payload: { kind: 'json', value: { text: 'x'.repeat(200) } } });
     expect(await getEvidence(executionId)).toMatchObject({ kind: 'refused', code: 'packet_too_large' });
     const small = await fixture.send();
@@ -128,7 +114,7 @@ it('reports a broker that supports no subscriptions with wildcards', async () =>
 it('publishes at most as many unacknowledged commands as the broker receives', async () => {
   broker.properties = { receiveMaximum: 2 };
   broker.onPublish = () => undefined;
-  await openConnection();
+  await fixture.connect();
   expect(fixture.connector.peer(fixture.connectionId)?.capacity).toBe(2);
   const results = [await fixture.send(), await fixture.send(), await fixture.send()].map(({ result }) => result);
   expect(results).toEqual(['sent', 'sent', 'not_sent']);
@@ -141,7 +127,7 @@ it.each([
   ['that names the client id', { assignedClientIdentifier: 'another-id' }],
 ])('delivers commands through a broker %s', async (_, properties) => {
   broker.properties = properties;
-  await openConnection();
+  await fixture.connect();
   for (let n = 0; n < 2; n++) {
     const { executionId } = await fixture.send();
     expect(await getEvidence(executionId)).toMatchObject({ kind: 'transport_ok' });
@@ -153,13 +139,13 @@ it.each([
 describe('the session expiry of a broker', () => {
   it('that is shorter than configured is a warning', async () => {
     broker.properties = { sessionExpiryInterval: 3600 };
-    await openConnection();
+    await fixture.connect();
     expect(fixture.status).toMatchObject({ state: 'degraded', warnings: ['session_expiry_shortened'] });
   });
 
   it('is no warning if the connection asks for no more', async () => {
     broker.properties = { sessionExpiryInterval: 3600 };
-    await openConnection({ sessionExpirySeconds: 3600 });
+    await fixture.connect({ sessionExpirySeconds: 3600 });
     expect(fixture.status).toMatchObject({ state: 'connected', warnings: [] });
   });
 });
@@ -167,7 +153,7 @@ describe('the session expiry of a broker', () => {
 describe('the keepalive interval of a broker', () => {
   it('that is shorter than configured is used, also while reading is paused', async () => {
     broker.properties = { serverKeepAlive: 1 };
-    await openConnection();
+    await fixture.connect();
     const stored = gate<void>();
     fixture.events.onUplink = async () => {
       await stored.promise;
@@ -183,7 +169,7 @@ describe('the keepalive interval of a broker', () => {
 
   it('that is longer does not delay the detection of a lost connection', async () => {
     broker.properties = { serverKeepAlive: 3600 };
-    await openConnection({ keepaliveSeconds: 1 });
+    await fixture.connect({ keepaliveSeconds: 1 });
     broker.isMute = true;
     expect((await fixture.state('disconnected')).lastError).toContain('keepalive interval');
     broker.isMute = false;

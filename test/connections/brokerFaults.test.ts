@@ -2,27 +2,17 @@ import { MqttClientAdapter } from '../../src/connections/connectors/broker/mqttC
 import { getClientOptions } from '../../src/connections/connectors/broker/brokerSettings';
 import { MqttPacketSizeScanner } from '../../src/connections/connectors/broker/mqttPacketSizeScanner';
 import { InFlightPublishes } from '../../src/connections/connectors/broker/inFlightPublishes';
-import { Mqtt5Broker } from '../support/mqtt5Broker';
+import type { Mqtt5Broker } from '../support/mqtt5Broker';
 import { type Gate, gate } from './fakeEvents';
-import { MqttFixture, TOPICS } from './mqttFixture';
+import { type MqttFixture, mqttFixtureForEach } from './mqttFixture';
 
 let broker: Mqtt5Broker;
 let fixture: MqttFixture;
-
-beforeEach(async () => {
-  broker = await new Mqtt5Broker().start();
-  fixture = new MqttFixture({ url: broker.url, keepaliveSeconds: 30, ...TOPICS });
-});
-
-afterEach(async () => {
-  await fixture.connector.stop();
-  await broker.stop();
-});
+mqttFixtureForEach((...made) => ([broker, fixture] = made));
 
 describe('a broker that withholds acknowledgements', () => {
   it('is disconnected 10 s after the deadline of a command, so that other commands can be sent', async () => {
-    fixture.open({}, { policy: { maxInFlight: 1 } });
-    await fixture.attached();
+    await fixture.connect({}, { policy: { maxInFlight: 1 } });
     broker.onPublish = () => undefined;
     await fixture.send();
     await broker.until(() => broker.published.length === 1);
@@ -44,8 +34,7 @@ describe('a broker that withholds acknowledgements', () => {
   });
 
   it('keeps its link while this server reads nothing', async () => {
-    fixture.open();
-    await fixture.attached();
+    await fixture.connect();
     const stored = gate<void>();
     fixture.events.onUplink = async () => {
       await stored.promise;
@@ -73,16 +62,14 @@ it('reports a broker that does not acknowledge the subscription', async () => {
 }, 10_000);
 
 it('reports that the broker is stopping when it closes the connection with reason 0', async () => {
-  fixture.open();
-  await fixture.attached();
+  await fixture.connect();
   broker.disconnect(0);
   expect((await fixture.state('disconnected')).lastError).toContain('closed the connection normally');
 });
 
 it('warns when the broker grants only QoS 0', async () => {
   broker.onSubscribe = () => 0;
-  fixture.open();
-  await fixture.attached();
+  await fixture.connect();
   expect(fixture.status).toMatchObject({ state: 'degraded', warnings: ['subscribed_at_most_once'] });
   expect((await fixture.test()).find(({ name }) => name === 'subscribe')).toMatchObject({
     outcome: 'warning',
@@ -91,8 +78,7 @@ it('warns when the broker grants only QoS 0', async () => {
 });
 
 it('sends no command that has less than a second left', async () => {
-  fixture.open();
-  await fixture.attached();
+  await fixture.connect();
   expect(await fixture.send({ deadline: fixture.clock.now() + 999 })).toMatchObject({ result: 'not_sent' });
   expect(await fixture.send({ deadline: fixture.clock.now() + 1000 })).toMatchObject({ result: 'sent' });
   await broker.until(() => broker.published.length === 1);
@@ -147,8 +133,7 @@ describe('large messages', () => {
   });
 
   it('of more than 16 MiB are never read', async () => {
-    fixture.open({ protocol: '3.1.1' });
-    await fixture.attached();
+    await fixture.connect({ protocol: '3.1.1' });
     broker.publish('site/device-1/up', Buffer.alloc(17 * 1024 * 1024), { qos: 0 });
     expect((await fixture.state('error')).lastError).toContain('limit the message size');
   });

@@ -2,25 +2,11 @@ import { DomainError } from '../../src/kernel/errors';
 import { newId } from '../../src/kernel/ids';
 import { Mqtt5Broker } from '../support/mqtt5Broker';
 import { gate } from './fakeEvents';
-import { MqttFixture, TOPICS } from './mqttFixture';
+import { MqttFixture, mqttFixtureForEach, TOPICS } from './mqttFixture';
 
 let broker: Mqtt5Broker;
 let fixture: MqttFixture;
-
-beforeEach(async () => {
-  broker = await new Mqtt5Broker().start();
-  fixture = new MqttFixture({ url: broker.url, keepaliveSeconds: 30, ...TOPICS });
-});
-
-afterEach(async () => {
-  await fixture.connector.stop();
-  await broker.stop();
-});
-
-async function openConnection(settings: Record<string, unknown> = {}): Promise<void> {
-  fixture.open(settings);
-  await fixture.attached();
-}
+mqttFixtureForEach((...made) => ([broker, fixture] = made));
 
 /** Returns how often the broker was asked to discard a session. */
 function countDiscardedSessions(): number {
@@ -38,7 +24,7 @@ function getEvidence(executionId: string) {
 
 describe('uplinks', () => {
   it('are acknowledged only after they are stored, and are repeated if the link is lost before', async () => {
-    await openConnection();
+    await fixture.connect();
     const stored = gate<void>();
     fixture.events.onUplink = async () => {
       await stored.promise;
@@ -59,7 +45,7 @@ describe('uplinks', () => {
   });
 
   it('that are repeated do not match messages that were acknowledged before the previous connection', async () => {
-    await openConnection();
+    await fixture.connect();
     for (let session = 1; session <= 3; session++) {
       broker.publish('site/meter-1/up', '{"on":true}');
       await broker.until(() => broker.acknowledged.length === session);
@@ -77,7 +63,7 @@ describe('uplinks', () => {
   });
 
   it('are retried while the database is unavailable, and then acknowledged', async () => {
-    await openConnection();
+    await fixture.connect();
     let failures = 2;
     fixture.events.onUplink = async () => {
       failures -= 1;
@@ -90,7 +76,7 @@ describe('uplinks', () => {
   });
 
   it('that wait for the database for some seconds are shown in the status until they are stored', async () => {
-    await openConnection();
+    await fixture.connect();
     let isAway = true;
     fixture.events.onUplink = async () => {
       fixture.clock.advance(2500);
@@ -106,7 +92,7 @@ describe('uplinks', () => {
   });
 
   it('that the database rejects are counted and discarded, and later ones are stored', async () => {
-    await openConnection();
+    await fixture.connect();
     fixture.events.onUplink = async ({ payload }) => {
       if (payload.kind === 'json' && payload.value['n'] === 1)
         throw Object.assign(new Error('invalid byte sequence'), { code: '22021' });
@@ -122,7 +108,7 @@ describe('uplinks', () => {
   });
 
   it('of one device are stored in order, those of other devices in parallel', async () => {
-    await openConnection();
+    await fixture.connect();
     const first = gate<void>();
     fixture.events.onUplink = async ({ payload }) => {
       if (payload.kind === 'json' && payload.value['n'] === 1) await first.promise;
@@ -139,7 +125,7 @@ describe('uplinks', () => {
   });
 
   it('that waited at the broker are not evidence, later ones are', async () => {
-    await openConnection();
+    await fixture.connect();
     await broker.stop();
     await fixture.state('disconnected');
     broker.publish('site/meter-1/up', '{"n":1}');
@@ -151,7 +137,7 @@ describe('uplinks', () => {
   });
 
   it('on topics that match only the filter are logged and cause no error', async () => {
-    await openConnection({ uplinkTopic: 'site/dev-{clientDeviceId}/up' });
+    await fixture.connect({ uplinkTopic: 'site/dev-{clientDeviceId}/up' });
     broker.publish('site/other/up', '{"n":1}');
     broker.publish('site/dev-1/up', '{"n":2}');
     await broker.until(() => broker.acknowledged.length === 2);
@@ -161,7 +147,7 @@ describe('uplinks', () => {
   });
 
   it('that are retained are ignored as old', async () => {
-    await openConnection();
+    await fixture.connect();
     broker.publish('site/meter-1/up', '{"n":1}', { retain: true });
     await broker.until(() => broker.acknowledged.length === 1);
     expect(fixture.events.uplinks).toEqual([]);
@@ -174,7 +160,7 @@ describe('uplinks', () => {
     broker.retained.set('site/meter-2/up', JSON.stringify({ t: now + 60_000 }));
     broker.retained.set('site/meter-3/up', JSON.stringify({ n: 1 }));
     broker.retained.set('site/meter-4/up', JSON.stringify({ t: now - 2000 }));
-    await openConnection({ timePath: 't' });
+    await fixture.connect({ timePath: 't' });
     await broker.until(() => broker.acknowledged.length === 4);
     expect(fixture.events.uplinks).toMatchObject([
       { clientDeviceId: 'meter-1', time: now - 1000, isRetained: true, isBuffered: true },
@@ -190,7 +176,7 @@ describe('uplinks', () => {
     const answerTopic = 'site/{clientDeviceId}/answer';
     const executionId = newId();
     broker.retained.set('site/valve-1/answer', JSON.stringify({ id: executionId, t: fixture.clock.now() }));
-    await openConnection({ timePath: 't', answer: { kind: 'topic', answerTopic, correlationPath: 'id' } });
+    await fixture.connect({ timePath: 't', answer: { kind: 'topic', answerTopic, correlationPath: 'id' } });
     await broker.until(() => broker.acknowledged.length === 1);
     expect(fixture.events.evidences).toEqual([]);
     expect(fixture.events.uplinks).toEqual([]);
@@ -204,7 +190,7 @@ describe('uplinks', () => {
     ['not json', { kind: 'bytes', bytes: Buffer.from('not json') }],
     ['', { kind: 'bytes', bytes: Buffer.alloc(0) }],
   ])('%s is converted to a storable value', async (text, payload) => {
-    await openConnection();
+    await fixture.connect();
     broker.publish('site/meter-1/up', text);
     await fixture.events.until(() => fixture.events.uplinks.length === 1);
     expect(fixture.events.uplinks[0]?.payload).toEqual(payload);
@@ -213,7 +199,7 @@ describe('uplinks', () => {
   it.each(['5', '21.5', ' "ab"', 'null', '[1]', '\uFEFF5'])(
     '%j, which is not a JSON object, keeps its bytes because they may be the payload',
     async (text) => {
-      await openConnection();
+      await fixture.connect();
       for (const sent of [text, '{"t":21.5}', 'not json']) broker.publish('site/meter-1/up', sent);
       await fixture.events.until(() => fixture.events.uplinks.length === 3);
       expect(fixture.events.uplinks.map(({ encoded }) => encoded)).toEqual([Buffer.from(text), undefined, undefined]);
@@ -223,7 +209,7 @@ describe('uplinks', () => {
   it.each(['{"__proto__":{"a":1}}', `${'['.repeat(40)}${']'.repeat(40)}`, JSON.stringify('x'.repeat(70_000))])(
     'that can never be stored are acknowledged and counted: %.20s',
     async (text) => {
-      await openConnection();
+      await fixture.connect();
       broker.publish('site/meter-1/up', text);
       await broker.until(() => broker.acknowledged.length === 1);
       expect(fixture.events.uplinks).toEqual([]);
@@ -244,7 +230,7 @@ describe('uplinks', () => {
   );
 
   it('use the time and id at the configured paths', async () => {
-    await openConnection({ timePath: 'meta.at', uplinkIdPath: 'meta.seq' });
+    await fixture.connect({ timePath: 'meta.at', uplinkIdPath: 'meta.seq' });
     broker.publish('site/a/up', '{"meta":{"at":1767225600,"seq":7}}');
     broker.publish('site/a/up', '{"meta":{"at":"2026-01-01T00:00:00Z","seq":7}}');
     broker.publish('site/b/up', '{"meta":{"at":"soon","seq":7}}');
@@ -263,7 +249,7 @@ describe('uplinks', () => {
 
 describe('commands', () => {
   it('are sent once with their expiry, are not retained, and are confirmed by the PUBACK', async () => {
-    await openConnection();
+    await fixture.connect();
     const { executionId, result } = await fixture.send({ deadline: fixture.clock.now() + 2900 });
     await fixture.events.until(() => fixture.events.evidences.length === 1);
     expect(result).toBe('sent');
@@ -283,7 +269,7 @@ describe('commands', () => {
     [0x90, { kind: 'refused', code: 'topic_name_invalid' }],
     [0x97, { kind: 'known_undelivered', code: 'quota_exceeded' }],
   ])('that the broker acknowledges with reason %i', async (reason, evidence) => {
-    await openConnection();
+    await fixture.connect();
     broker.onPublish = () => reason;
     const { executionId } = await fixture.send();
     await fixture.events.until(() => fixture.events.evidences.length === 1);
@@ -291,7 +277,7 @@ describe('commands', () => {
   });
 
   it('are never sent again when the link was lost before the PUBACK', async () => {
-    await openConnection();
+    await fixture.connect();
     broker.onPublish = () => undefined;
     await fixture.send();
     await broker.until(() => broker.published.length === 1);
@@ -305,7 +291,7 @@ describe('commands', () => {
   });
 
   it('are not sent after their deadline, to another session, or over the limit', async () => {
-    await openConnection();
+    await fixture.connect();
     expect((await fixture.send({ deadline: fixture.clock.now() })).result).toBe('not_sent');
     broker.onPublish = () => undefined;
     fixture.open({}, { policy: { maxInFlight: 1 } });
@@ -316,7 +302,7 @@ describe('commands', () => {
 
   it('larger than the broker accepts are rejected', async () => {
     broker.properties = { maximumPacketSize: 64 };
-    await openConnection();
+    await fixture.connect();
     const { executionId } = await fixture.send({ payload: { kind: 'bytes', bytes: Buffer.alloc(100) } });
     await fixture.events.until(() => fixture.events.evidences.length === 1);
     expect(getEvidence(executionId)).toMatchObject({ kind: 'refused', code: 'packet_too_large' });
@@ -325,7 +311,7 @@ describe('commands', () => {
 
 describe('acknowledgements of commands by the broker', () => {
   it('are stored even if the link is lost right after them', async () => {
-    await openConnection();
+    await fixture.connect();
     let isAway = true;
     fixture.events.onEvidence = async () => {
       if (isAway) throw new DomainError('unavailable', 'database_unavailable', 'away');
@@ -342,7 +328,7 @@ describe('acknowledgements of commands by the broker', () => {
   });
 
   it('count from when the whole backlog has arrived', async () => {
-    await openConnection();
+    await fixture.connect();
     const stored = gate<void>();
     fixture.events.onUplink = async ({ clientDeviceId }) => {
       if (clientDeviceId.startsWith('busy')) await stored.promise;
@@ -372,7 +358,7 @@ describe('topics', () => {
     ['with a control character', { topic: 'site/{clientDeviceId}/a\u0001b' }],
     ['that become topics of the broker itself', { topic: '{clientDeviceId}/x', clientDeviceId: '$SYS' }],
   ])('%s are never published to', async (_, more) => {
-    await openConnection({
+    await fixture.connect({
       answer: { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id' },
     });
     expect((await fixture.send(more)).result).toBe('not_sent');
@@ -386,7 +372,7 @@ describe('the session at the broker', () => {
   const answer = { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id' };
 
   it('is kept with its backlog when user or answers change', async () => {
-    await openConnection();
+    await fixture.connect();
     fixture.open({ username: 'u', answer });
     await fixture.attached(1);
     fixture.open({ username: 'u', answer: { ...answer, statusPath: 'status', okValues: ['ok'] } });
@@ -395,7 +381,7 @@ describe('the session at the broker', () => {
   });
 
   it('is discarded when the devices publish to other topics', async () => {
-    await openConnection();
+    await fixture.connect();
     fixture.open({ uplinkTopic: 'other/{clientDeviceId}/up' });
     await fixture.attached(1);
     expect(countDiscardedSessions()).toBe(1);
@@ -403,7 +389,7 @@ describe('the session at the broker', () => {
 
   it('is discarded with a connection that was disabled before, which is opened without its secrets', async () => {
     broker.onConnect = ({ password }) => (password ? 0 : 0x86);
-    await openConnection({ username: 'u', password: 'p' });
+    await fixture.connect({ username: 'u', password: 'p' });
     fixture.open({ username: 'u' }, { enabled: false });
     fixture.connector.connectionDeleted(fixture.connectionId);
     await fixture.connector.stop();
@@ -412,7 +398,7 @@ describe('the session at the broker', () => {
 
   it('is discarded at a broker of MQTT 3.1.1 with a connection that was not open since a restart', async () => {
     broker.onConnect = ({ protocolVersion }) => (protocolVersion === 5 ? 0x84 : 0);
-    await openConnection({ clientId: 'site' });
+    await fixture.connect({ clientId: 'site' });
     await fixture.connector.stop();
     expect(broker.kept).toEqual(['site']);
     const restarted = new MqttFixture({ url: broker.url, ...TOPICS });
@@ -423,7 +409,7 @@ describe('the session at the broker', () => {
   });
 
   it('is kept when a disabled copy of the connection with the same client id is deleted', async () => {
-    await openConnection({ clientId: 'shared' });
+    await fixture.connect({ clientId: 'shared' });
     const copyId = newId();
     fixture.open({ clientId: 'shared' }, { id: copyId, enabled: false });
     fixture.connector.connectionDeleted(copyId);
@@ -448,7 +434,7 @@ describe('answers', () => {
   const STATUS = { statusPath: 'status', okValues: ['ok'], messagePath: 'text' };
 
   it('arrive on the response topic with the execution as correlation data', async () => {
-    await openConnection({ answer: { kind: 'response_topic', ...STATUS } });
+    await fixture.connect({ answer: { kind: 'response_topic', ...STATUS } });
     const { executionId } = await fixture.send();
     await broker.until(() => broker.published.length === 1);
     const { responseTopic = '', correlationData } = broker.published[0]?.properties ?? {};
@@ -464,7 +450,7 @@ describe('answers', () => {
   });
 
   it('may have the id of the execution in upper case', async () => {
-    await openConnection({
+    await fixture.connect({
       answer: { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id', ...STATUS },
     });
     const { executionId } = await fixture.send();
@@ -475,7 +461,7 @@ describe('answers', () => {
   });
 
   it('arrive on a topic of the device, successful and failed, and unknown ones change nothing', async () => {
-    await openConnection({
+    await fixture.connect({
       answer: { kind: 'topic', answerTopic: 'site/{clientDeviceId}/answer', correlationPath: 'id', ...STATUS },
     });
     const [stuck, unknownId, silent] = [newId(), newId(), newId()];
@@ -500,7 +486,7 @@ describe('answers', () => {
   });
 
   it('that cannot be read are acknowledged and logged, and are not rejections', async () => {
-    await openConnection({ answer: { kind: 'response_topic', responseTopic: 'answers', ...STATUS } });
+    await fixture.connect({ answer: { kind: 'response_topic', responseTopic: 'answers', ...STATUS } });
     const deep = `{"status":${'['.repeat(20_000)}${']'.repeat(20_000)}}`;
     const answers: readonly (readonly [string, string])[] = [
       [deep, newId()],
@@ -533,7 +519,7 @@ describe('answers', () => {
     ['{"status":"jammed"}', ['ok'], { kind: 'negative', code: 'jammed' }],
     ['{"status":false}', [true], { kind: 'negative', code: 'false' }],
   ])('%s with the success statuses %j is reported as %j', async (payload, okValues, evidence) => {
-    await openConnection({
+    await fixture.connect({
       answer: { kind: 'response_topic', responseTopic: 'answers', statusPath: 'status', okValues },
     });
     broker.publish('answers', payload, { properties: { correlationData: Buffer.from(newId()) } });

@@ -5,6 +5,7 @@ import type { BrokerBackoff } from '../../src/connections/connectors/broker/back
 import { MqttConnector } from '../../src/connections/connectors/mqtt/mqttConnector';
 import { newId } from '../../src/kernel/ids';
 import { MemoryLog } from '../support/edge';
+import { Mqtt5Broker } from '../support/mqtt5Broker';
 import { TestClock } from '../support/testClock';
 import { FakeEvents } from './fakeEvents';
 
@@ -45,6 +46,12 @@ export class MqttFixture {
       connection: this.connection(changes),
       settings: { ...this.settings, ...settings },
     });
+  }
+
+  /** Same as `open`. Resolves when the connection accepts commands. */
+  async connect(settings: JsonObject = {}, changes: Partial<Connection> = {}): Promise<void> {
+    this.open(settings, changes);
+    await this.attached();
   }
 
   /** Resolves when the connection has accepted commands more often than `before` times. */
@@ -109,4 +116,19 @@ export class MqttFixture {
       ...changes,
     };
   }
+}
+
+/** Creates a broker and a fixture for each test of the file. */
+export function mqttFixtureForEach(use: (broker: Mqtt5Broker, fixture: MqttFixture) => void): void {
+  let broker: Mqtt5Broker;
+  let fixture: MqttFixture;
+  beforeEach(async () => {
+    broker = await new Mqtt5Broker().start();
+    fixture = new MqttFixture({ url: broker.url, keepaliveSeconds: 30, ...TOPICS });
+    use(broker, fixture);
+  });
+  afterEach(async () => {
+    await fixture.connector.stop();
+    await broker.stop();
+  });
 }
