@@ -1,5 +1,5 @@
 import { toStoredContent } from './content';
-import { getOptionDeviceIds } from './contentReferences';
+import { listReferences } from './contentReferences';
 import type { DashboardContent, SeriesRef, Viewer, WidgetInput } from './dashboard';
 import { loadViewable } from './dashboardAccess';
 import { convertDevices, listUsedKeys, type DashboardDocument, type DocumentDevice } from './dashboardDocument';
@@ -21,7 +21,8 @@ export async function exportDashboard(
   const sensorIds = content.widgets.flatMap(({ series }) => series.map(({ sensorId }) => sensorId));
   const sensors = await repos.site.findSensors(viewer.organizationId, [...new Set(sensorIds)]);
   const contentOfDevices = replaceSensors(toStoredContent(content), sensors);
-  const deviceIds = listDeviceIds(contentOfDevices);
+  // In the order of their first use. The content has no sensors any more, so all references are devices.
+  const deviceIds = [...new Set(listReferences(contentOfDevices, '').map((reference) => reference.id))];
   const found = await repos.site.findDevices(viewer.organizationId, deviceIds);
   const deviceById = new Map(found.map((device) => [device.id, device]));
   const devices = deviceIds.flatMap((deviceId) => deviceById.get(deviceId) ?? []);
@@ -57,18 +58,6 @@ function replaceSensors(
     ...content,
     widgets: content.widgets.map((widget) => ({ ...widget, series: widget.series.map(replaceSensor) })),
   };
-}
-
-/** Returns the ids of the devices that the content names, in the order of their first use. */
-function listDeviceIds({ widgets, variables }: DashboardContent<WidgetInput>): string[] {
-  const ids = [
-    ...widgets.flatMap(({ series, options }) => [
-      ...series.map(({ deviceId }) => deviceId),
-      ...getOptionDeviceIds(options),
-    ]),
-    ...variables.filter(({ kind }) => kind === 'device').map(({ value }) => value),
-  ];
-  return [...new Set(ids.filter((id) => id !== ''))];
 }
 
 /** Replaces the ids of widgets by numbers. Widgets and layout have the same order. */
