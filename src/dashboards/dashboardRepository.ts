@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { normalizeForSearch, onUniqueViolation, type Db } from '../database';
+import { normalizeForSearch, onUniqueViolation, whereContains, type Db } from '../database';
 import { splitIntoBatches } from '../kernel/splitIntoBatches';
 import {
   dashboardNameTaken,
@@ -158,10 +158,7 @@ export class DashboardRepository {
       .limit(limit)
       .select<DashboardRow[]>(this.listColumns());
     if (after !== undefined) void query.whereRaw(`${nameColumn} > ?`, [after]);
-    if (filter.foldedSearch !== '') {
-      const pattern = `%${filter.foldedSearch.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
-      void query.whereRaw(String.raw`d.name_folded like ? escape '\'`, [pattern]);
-    }
+    if (filter.foldedSearch !== '') whereContains(query, 'd.name_folded', filter.foldedSearch);
     if (filter.sensor) void query.whereIn('d.id', this.queryShowing(viewer.organizationId, filter.sensor));
     return (await query).map(dashboardFromRow);
   }

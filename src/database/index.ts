@@ -22,4 +22,5 @@ export { openDatabase, type OpenDatabaseOptions } from './openDatabase';
 export { RESERVE_FILE } from './diskReserve';
 export { onUniqueViolation } from './translate';
 export { UnitOfWork } from './unitOfWork';
+export { whereContains } from './whereContains';
 export { deleteInBatches } from './deleteInBatches';

@@ -1,4 +1,4 @@
-import type { Db } from '../../database';
+import { whereContains, type Db } from '../../database';
 import type { CodecRuntime, ProfileSource } from '../profile';
 
 /** Filters for the list of models. An undefined or empty filter matches all models. */
@@ -116,17 +116,11 @@ export class ModelListRepository {
     const requestedNames = { ...(brand && { brand }), ...(model && { model }) };
     if (brand || model)
       void models.whereIn('m.id', knex('device_model_spellings').where(requestedNames).select('device_model_id'));
-    for (const word of words)
-      void models.whereRaw(String.raw`m.search_folded like ? escape '\'`, [toLikePattern(word)]);
+    for (const word of words) whereContains(models, 'm.search_folded', word);
     if (regions)
       void models.whereExists(
         knex('device_profiles as p').whereRaw('p.device_model_id = m.id').whereIn('p.region', regions).select('p.id'),
       );
     return models;
   }
-}
-
-/** Builds the LIKE pattern for texts that contain this text. */
-function toLikePattern(text: string): string {
-  return `%${text.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
 }
