@@ -6,6 +6,7 @@ import {
   QueryLatestRequest,
 } from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { toTimestamp } from '../../src/kernel/timestamps';
+import { HOUR_MS } from '../../src/kernel/timeUnits';
 import { startBroker } from './benchBroker';
 import { callMethod, toLoadTarget } from './fleet';
 import { compare, print, isShort, type Subject } from './measure';
@@ -18,7 +19,6 @@ import { measureWidgetQueries } from './widgetQueries';
 const QUERIES = '/sensorquery.v1.SensorQueryService';
 const DAY = 24;
 const HOURS = isShort ? 30 * DAY : 365 * DAY;
-const HOUR_MS = 3_600_000;
 const QUERIED_SENSORS = 50;
 /** The number of sensors with readings of all hours; the others have those of a week. */
 const LONG_SENSORS = isShort ? 2 : 10;

@@ -8,6 +8,7 @@ import {
 } from '../../src/gen/sensorquery/v1/sensor_query_service';
 import { QueryWidgetDataRequest, QueryWidgetDataResponse } from '../../src/gen/widget/v2/widget_service';
 import { toTimestamp } from '../../src/kernel/timestamps';
+import { HOUR_MS } from '../../src/kernel/timeUnits';
 import { roundAverage } from '../../src/telemetry/queries/widgetData';
 import { callMethod, toLoadTarget } from './fleet';
 import { compare, print, type Subject } from './measure';
@@ -15,7 +16,6 @@ import type { PlantroomServer } from './plantroomServer';
 
 const WIDGET_DATA = '/widget.v2.WidgetService/QueryWidgetData';
 const AGGREGATE = '/sensorquery.v1.SensorQueryService/QueryAggregate';
-const HOUR_MS = 3_600_000;
 const WEEK_HOURS = 7 * 24;
 /** The goals at the median, in milliseconds. */
 const GOALS = { year: 20, week: 150 } as const;
