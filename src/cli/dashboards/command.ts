@@ -3,12 +3,12 @@ import { withTarget } from '../call/command';
 import { appendValue } from '../options';
 import type * as exportDashboard from './exportDashboard';
 import type { ExportFlags } from './exportDashboard';
+import type { DashboardFlags } from './format';
 import type * as importDashboard from './importDashboard';
 import type { DeviceBinding, ImportFlags } from './importDashboard';
 import type * as listDashboards from './listDashboards';
 import type { ListFlags } from './listDashboards';
 import type * as showDashboard from './showDashboard';
-import type { ShowFlags } from './showDashboard';
 import type * as starterDashboards from './starterDashboards';
 import type { StarterFlags } from './starterDashboards';
 
@@ -26,7 +26,7 @@ export function addDashboards(program: Command): void {
     .option('--search <text>', 'Only dashboards whose name contains this text')
     .action((flags: ListFlags) => loadList().runList(flags));
   addCommand(group, 'show <dashboard>', 'Show the widgets of a dashboard, by its name or id.').action(
-    (dashboard: string, flags: ShowFlags) => loadShow().runShow(dashboard, flags),
+    (dashboard: string, flags: DashboardFlags) => loadShow().runShow(dashboard, flags),
   );
   addExport(group);
   addImport(group);

@@ -2,10 +2,10 @@ import { DomainError } from '../../kernel/errors';
 import { findNearest } from '../../kernel/findNearest';
 import { normalizeForSearch } from '../../kernel/normalizeForSearch';
 import { type Json, JsonClient } from '../call/jsonClient';
-import { getTarget, type TargetFlags } from '../call/target';
+import { getTarget } from '../call/target';
 import { reportCallError } from '../call/wireError';
 import { toPlainText } from '../plainText';
-import type { FormatFlags } from './format';
+import { isJson, type DashboardFlags } from './format';
 
 /** A dashboard of a list, as the server returns it. */
 export interface ListedDashboard {
@@ -21,15 +21,12 @@ export interface ListedDashboard {
 export const MAX_PAGE_SIZE = 200;
 
 /** Runs work with a client of the server that the flags name. Prints a failed call in the same way as `call`. */
-export async function withClient(
-  flags: TargetFlags & FormatFlags,
-  work: (client: JsonClient) => Promise<void>,
-): Promise<void> {
+export async function withClient(flags: DashboardFlags, work: (client: JsonClient) => Promise<void>): Promise<void> {
   const target = getTarget(flags);
   try {
     await work(new JsonClient(target));
   } catch (error) {
-    throw reportCallError(error, { address: target.address, isJson: flags.json === true || flags.output === 'json' });
+    throw reportCallError(error, { address: target.address, isJson: isJson(flags) });
   }
 }
 

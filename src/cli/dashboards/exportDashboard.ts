@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises';
-import type { TargetFlags } from '../call/target';
 import { UsageError } from '../exit';
 import { escapeJson, note } from '../output';
 import { findDashboard, withClient } from './dashboardClient';
 import { formatDocument, omitDefaults } from './documentText';
+import { isJson, type DashboardFlags } from './format';
 
 /** Flags of `plantroom dashboards export`. */
-export interface ExportFlags extends TargetFlags {
+export interface ExportFlags extends DashboardFlags {
   readonly output: 'yaml' | 'json';
 }
 
@@ -15,8 +15,7 @@ export async function runExport(nameOrId: string, file: string | undefined, flag
   await withClient(flags, async (client) => {
     const { id } = await findDashboard(client, nameOrId);
     const document = omitDefaults(await client.call('DashboardService/ExportDashboard', { id }));
-    const isJson = flags.json || flags.output === 'json';
-    const text = isJson ? `${escapeJson(JSON.stringify(document, undefined, 2))}\n` : formatDocument(document);
+    const text = isJson(flags) ? `${escapeJson(JSON.stringify(document, undefined, 2))}\n` : formatDocument(document);
     if (file === undefined) {
       process.stdout.write(text);
       return;

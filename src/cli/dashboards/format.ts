@@ -1,17 +1,22 @@
+import type { TargetFlags } from '../call/target';
 import { print, printJson } from '../output';
 import { toPlainText } from '../plainText';
 import { formatDocument } from './documentText';
 
-/** The output format of a command; `json` is the same as `output: 'json'`. */
-export interface FormatFlags {
+/** Flags of every subcommand; `json` is the same as `output: 'json'`. */
+export interface DashboardFlags extends TargetFlags {
   readonly output: 'table' | 'json' | 'yaml';
-  readonly json?: boolean;
+}
+
+/** Whether a command prints JSON. */
+export function isJson({ output, json = false }: DashboardFlags): boolean {
+  return json || output === 'json';
 }
 
 /** Prints a value as JSON or YAML, or calls `showTables` for people. */
-export function printFormatted(value: unknown, { output, json }: FormatFlags, showTables: () => void): void {
-  if (json || output === 'json') return printJson(value);
-  if (output === 'yaml') return print(formatDocument(value).trimEnd());
+export function printFormatted(value: unknown, flags: DashboardFlags, showTables: () => void): void {
+  if (isJson(flags)) return printJson(value);
+  if (flags.output === 'yaml') return print(formatDocument(value).trimEnd());
   showTables();
 }
 

@@ -4,14 +4,13 @@ import { createYamlLineFinder } from '../../kernel/findYamlLine';
 import { normalizeId, UUID } from '../../kernel/ids';
 import { normalizeForSearch } from '../../kernel/normalizeForSearch';
 import type { Json, JsonClient } from '../call/jsonClient';
-import type { TargetFlags } from '../call/target';
 import { isServiceError, toWireError } from '../call/wireError';
 import { AlreadyReportedError, UsageError } from '../exit';
 import { note, print, showTable } from '../output';
 import { toPlainText } from '../plainText';
 import { listPages, MAX_PAGE_SIZE, quote, withClient } from './dashboardClient';
 import { readDocumentFile, type DocumentFile } from './documentFile';
-import { printFormatted, toPlainRow, type FormatFlags } from './format';
+import { printFormatted, toPlainRow, type DashboardFlags } from './format';
 
 /** The device for a ref of the document, by id or name. */
 export interface DeviceBinding {
@@ -20,7 +19,7 @@ export interface DeviceBinding {
 }
 
 /** Flags of `plantroom dashboards import`. */
-export interface ImportFlags extends Omit<TargetFlags, 'json'>, FormatFlags {
+export interface ImportFlags extends DashboardFlags {
   readonly dryRun?: boolean;
   readonly device?: readonly DeviceBinding[];
   readonly name?: string;

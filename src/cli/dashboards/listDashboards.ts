@@ -1,13 +1,12 @@
 import { status } from '@grpc/grpc-js';
 import type { JsonClient } from '../call/jsonClient';
-import type { TargetFlags } from '../call/target';
 import { isServiceError } from '../call/wireError';
 import { showTable } from '../output';
 import { listDashboards, listPages, MAX_PAGE_SIZE, withClient } from './dashboardClient';
-import { printFormatted, toPlainRow, type FormatFlags } from './format';
+import { printFormatted, toPlainRow, type DashboardFlags } from './format';
 
 /** Flags of `plantroom dashboards list`. */
-export interface ListFlags extends Omit<TargetFlags, 'json'>, FormatFlags {
+export interface ListFlags extends DashboardFlags {
   readonly search?: string;
 }
 

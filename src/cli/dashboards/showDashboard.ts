@@ -1,15 +1,11 @@
-import type { TargetFlags } from '../call/target';
 import { print, showRecord, showTable } from '../output';
 import { toPlainText } from '../plainText';
 import { findDashboard, withClient } from './dashboardClient';
 import type { DeviceJson, DocumentJson } from './document';
-import { printFormatted, toPlainRow, type FormatFlags } from './format';
-
-/** Flags of `plantroom dashboards show`. */
-export interface ShowFlags extends Omit<TargetFlags, 'json'>, FormatFlags {}
+import { printFormatted, toPlainRow, type DashboardFlags } from './format';
 
 /** Runs `plantroom dashboards show`. The table has the names of devices, which only a document contains. */
-export async function runShow(nameOrId: string, flags: ShowFlags): Promise<void> {
+export async function runShow(nameOrId: string, flags: DashboardFlags): Promise<void> {
   await withClient(flags, async (client) => {
     const { id } = await findDashboard(client, nameOrId);
     const dashboard = await client.call('DashboardService/GetDashboard', { id });

@@ -1,10 +1,9 @@
-import type { TargetFlags } from '../call/target';
 import { note, showTable } from '../output';
 import { withClient, type ListedDashboard } from './dashboardClient';
-import { printFormatted, toPlainRow, type FormatFlags } from './format';
+import { printFormatted, toPlainRow, type DashboardFlags } from './format';
 
 /** Flags of `plantroom dashboards starter`. */
-export interface StarterFlags extends Omit<TargetFlags, 'json'>, FormatFlags {
+export interface StarterFlags extends DashboardFlags {
   readonly again?: boolean;
 }
 
