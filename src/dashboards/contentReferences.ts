@@ -5,7 +5,7 @@ import type { DashboardRepositories } from './dashboardRepositories';
 import type { WidgetSensor } from './widgetRepository';
 
 /** A sensor or device that content names, and the path of the field that names it. */
-export interface Reference {
+interface Reference {
   readonly kind: 'sensor' | 'device';
   readonly id: string;
   readonly field: string;

@@ -20,7 +20,7 @@ import { findWidgetKind, WIDGET_KINDS } from './widgetKinds';
 const VARIABLE_NAME = /^[A-Za-z_]\w*$/;
 
 /** Decides whether a widget may have a kind that this server does not know. */
-export type IsUnknownKindAllowed = (widget: WidgetInput) => boolean;
+type IsUnknownKindAllowed = (widget: WidgetInput) => boolean;
 
 /** Throws `too_many_widgets`, `too_many_sensors` or `content_too_large`. */
 export function assertWithinLimits(content: DashboardContent<WidgetInput>): void {

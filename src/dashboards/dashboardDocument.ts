@@ -74,7 +74,7 @@ export function getOptionDevice(options: WidgetInput['options']): DeviceReferenc
 }
 
 /** A device, and a normalized key of which a series shows the sensor. */
-export interface UsedKey {
+interface UsedKey {
   readonly device: DeviceReference;
   readonly keyName: string;
 }
@@ -90,7 +90,7 @@ export function listUsedKeys({ widgets, variables }: DashboardContent<WidgetInpu
 }
 
 /** A device, and the name of a command that a widget executes on it. */
-export interface UsedCommand {
+interface UsedCommand {
   readonly device: DeviceReference;
   readonly commandName: string;
 }

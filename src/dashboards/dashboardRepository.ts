@@ -66,7 +66,7 @@ export interface FramedDashboard {
 }
 
 /** A list filter; undefined and empty values do not filter. */
-export interface DashboardFilter {
+interface DashboardFilter {
   /** After normalizeForSearch. */
   readonly foldedSearch: string;
   /** Only dashboards with a widget that shows this sensor. */

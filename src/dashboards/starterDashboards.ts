@@ -24,7 +24,7 @@ interface Starter {
 }
 
 /** The starter dashboards, with those of earlier calls. */
-export interface StarterResult {
+interface StarterResult {
   readonly created: readonly Dashboard[];
   readonly existing: readonly Dashboard[];
   /** The number of starter dashboards that the call did not create, but a later call can. */

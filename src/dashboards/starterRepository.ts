@@ -1,13 +1,13 @@
 import type { Db } from '../database';
 
 /** A thing that gets a starter dashboard: a connection, or a device model. */
-export interface StarterSubject {
+interface StarterSubject {
   readonly id: string;
   readonly name: string;
 }
 
 /** A starter dashboard that was created, even if its dashboard was deleted later. */
-export interface CreatedStarter {
+interface CreatedStarter {
   readonly starterKey: string;
   readonly dashboardId: string;
 }

@@ -147,7 +147,7 @@ export class WidgetRepository {
 }
 
 /** A sensor, and what references by device use. */
-export interface ShownSensor {
+interface ShownSensor {
   readonly sensorId: string;
   readonly deviceId: string;
   readonly keyName: string;

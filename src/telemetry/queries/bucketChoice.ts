@@ -18,7 +18,7 @@ const CANDIDATES: readonly Candidate[] = [
 ];
 
 /** The range to divide into buckets. Times are Unix milliseconds; `from` is before `to`. */
-export interface DividedRange {
+interface DividedRange {
   readonly from: number;
   readonly to: number;
   /** An IANA name. */
@@ -37,7 +37,7 @@ export interface ChosenBuckets extends Candidate {
  * Chooses the shortest bucket length, at least `minBucketMs`, with which the range has at most `maxPoints` buckets. Every
  * range fits, because the number of weeks is not limited.
  */
-export async function chooseBuckets(range: DividedRange, minBucketMs = 0): Promise<ChosenBuckets> {
+export async function chooseBuckets(range: DividedRange, minBucketMs: number): Promise<ChosenBuckets> {
   const { from, to, timeZone, maxPoints } = range;
   for (const { length, bucketMs } of listFittingCandidates(range, minBucketMs)) {
     const edges = await listBucketEdges(from, to, length, timeZone);

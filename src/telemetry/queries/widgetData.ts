@@ -41,7 +41,7 @@ export interface SeriesColumns {
 }
 
 /** Why a sensor could not be queried. */
-export type SeriesError = 'sensor_not_found' | 'states_too_large';
+type SeriesError = 'sensor_not_found' | 'states_too_large';
 
 /** The points of one sensor, or why it has none. */
 export interface WidgetSeries {
