@@ -26,7 +26,7 @@ export type {
   UplinkMessage,
   UplinkOutcome,
 } from './connector';
-export { CONNECTOR_KINDS, type ConnectorKind, type RoutedCommand } from './connectorType';
+export { CONNECTOR_KINDS, SCHEMA_DIALECT, type ConnectorKind, type RoutedCommand } from './connectorType';
 export { createConnectorHandlers } from './connectorHandlers';
 export { ConnectorHub } from './connectorHub';
 export { findConnector, findConnectorKind, hasNativeAck, normalizeClientDeviceId } from './connectors';

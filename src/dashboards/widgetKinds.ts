@@ -1,3 +1,4 @@
+import { SCHEMA_DIALECT } from '../connections';
 import { EXECUTION_STATES } from '../executions';
 import type { JsonObject } from '../kernel/jsonValue';
 
@@ -16,7 +17,6 @@ export interface WidgetKind {
   readonly minHeight: number;
 }
 
-const SCHEMA_DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 const MAX_SERIES = 20;
 
 /** Creates the schema of options; none is required unless `required` names it. */
