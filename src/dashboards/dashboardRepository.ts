@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
 import { normalizeForSearch, onUniqueViolation, whereContains, type Db } from '../database';
-import { splitIntoBatches } from '../kernel/splitIntoBatches';
 import {
   dashboardNameTaken,
   type Dashboard,
@@ -10,6 +9,7 @@ import {
   type Visibility,
   type WidgetPlace,
 } from './dashboard';
+import { readInParts } from './readInParts';
 
 interface DashboardRow {
   readonly id: string;
@@ -52,9 +52,6 @@ const COLUMNS: readonly string[] = [
 // Correlated, so that it counts only the widgets of the dashboards of the page.
 const WIDGET_COUNT =
   '(select count(*) from widgets as n where n.organization_id = d.organization_id and n.dashboard_id = d.id) as widget_count';
-
-// Queries with many ids run in parts, because a statement has a limited number of parameters.
-const MAX_IDS = 500;
 
 /** The content without its widgets, which have their own table. */
 export type ContentFrame = Omit<DashboardContent<never>, 'widgets'>;
@@ -134,14 +131,11 @@ export class DashboardRepository {
 
   /** Returns those of these dashboards that exist, whoever may view them, without their content. */
   async findMany(organizationId: string, ids: readonly string[]): Promise<Dashboard[]> {
-    const dashboards: Dashboard[] = [];
-    for (const part of splitIntoBatches(ids, MAX_IDS)) {
-      const rows = await this.query(organizationId)
-        .whereIn('d.id', [...part])
-        .select<DashboardRow[]>(this.listColumns());
-      dashboards.push(...rows.map(dashboardFromRow));
-    }
-    return dashboards;
+    const rows = await readInParts(
+      ids,
+      async (part) => await this.query(organizationId).whereIn('d.id', part).select<DashboardRow[]>(this.listColumns()),
+    );
+    return rows.map(dashboardFromRow);
   }
 
   /** Same as `find`, and locks the dashboard with its content until the end of the transaction. */

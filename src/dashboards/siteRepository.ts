@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import { normalizeForSearch, type Db } from '../database';
 import type { ValueType } from '../sensorTemplates';
 import { splitIntoBatches } from '../kernel/splitIntoBatches';
+import { readInParts } from './readInParts';
 
 /** A sensor of a device. */
 export interface SiteSensor {
@@ -23,8 +24,6 @@ export interface SiteDevice {
   readonly clientDeviceId: string | null;
 }
 
-// Queries with many ids run in parts, because a statement has a limited number of parameters.
-const MAX_IDS = 500;
 // Each name is searched on its own. SQLite reads all names of the organization for a name of one or two characters.
 const MAX_NAMES = 20;
 
@@ -177,10 +176,4 @@ export class SiteRepository {
       .leftJoin('physical_devices as p', 'p.device_id', 'd.id')
       .select({ id: 'd.id', name: 'd.name', clientDeviceId: 'p.client_device_id' });
   }
-}
-
-async function readInParts<Row>(ids: readonly string[], read: (part: string[]) => Promise<Row[]>): Promise<Row[]> {
-  const rows: Row[] = [];
-  for (const part of splitIntoBatches(ids, MAX_IDS)) rows.push(...(await read([...part])));
-  return rows;
 }
