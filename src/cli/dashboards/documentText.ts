@@ -1,4 +1,5 @@
 import { formatYaml } from '../../kernel/formatYaml';
+import { isObject } from '../../kernel/jsonValue';
 import { escapeJson } from '../output';
 
 /** Fields that the server computes; an import ignores them. */
@@ -13,7 +14,7 @@ const ONE_LINE_LISTS: ReadonlySet<string> = new Set(['layout', 'series']);
  */
 export function omitDefaults(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(omitDefaults);
-  if (typeof value !== 'object' || value === null) return value;
+  if (!isObject(value)) return value;
   const entries = Object.entries(value)
     .filter(([name]) => !COMPUTED_FIELDS.has(name))
     .map(([name, inner]): [string, unknown] => [name, name === 'options' ? sortNames(inner) : omitDefaults(inner)]);
@@ -29,7 +30,7 @@ function isDefault(value: unknown): boolean {
 /** Sorts the names of an object and of all objects in it. Nothing is left out: options have no common defaults. */
 function sortNames(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortNames);
-  if (typeof value !== 'object' || value === null) return value;
+  if (!isObject(value)) return value;
   const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(entries.map(([name, inner]) => [name, sortNames(inner)]));
 }
