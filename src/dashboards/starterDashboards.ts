@@ -11,7 +11,7 @@ import type { DashboardRepositories } from './dashboardRepositories';
 import { createDashboard } from './createDashboard';
 import type { DashboardOptions } from './dashboardService';
 import { createConnectionContent, createModelContent, createOverviewContent, type SiteExcerpt } from './starterContent';
-import type { SiteDevice } from './siteRepository';
+import type { SiteDevice, SiteRepository } from './siteRepository';
 
 /** A starter dashboard that the organization can have. */
 interface Starter {
@@ -19,8 +19,9 @@ interface Starter {
   readonly key: string;
   readonly name: string;
   readonly description: string;
-  /** Reads the site and creates the content. */
-  readonly createContent: (repos: DashboardRepositories) => Promise<DashboardContent<WidgetInput>>;
+  /** Reads the devices whose sensors the dashboard shows. */
+  readonly listDevices: (site: SiteRepository) => Promise<SiteDevice[]>;
+  readonly createContent: (excerpt: SiteExcerpt) => DashboardContent<WidgetInput>;
 }
 
 /** The starter dashboards, with those of earlier calls. */
@@ -81,11 +82,17 @@ export async function createStarterDashboards(
 async function createStarter(
   { work, feed, clock }: DashboardOptions,
   viewer: Viewer,
-  { key, name, description, createContent }: Starter,
+  { key, name, description, listDevices, createContent }: Starter,
   earlierId: string | undefined,
 ): Promise<Dashboard | undefined> {
   const { organizationId } = viewer;
-  const content = await createContent(work.repos);
+  const { site } = work.repos;
+  const devices = await listDevices(site);
+  const sensors = await site.listSensorsOfDevices(
+    organizationId,
+    devices.map(({ id }) => id),
+  );
+  const content = createContent({ devices, sensors });
   return await work.transaction(async (repos, db) => {
     await repos.members.lockOrganization(organizationId);
     if ((await repos.starters.findDashboardId(organizationId, key)) !== earlierId) return undefined;
@@ -116,47 +123,24 @@ async function listStarters(repos: DashboardRepositories, organizationId: string
       key: 'overview',
       name: 'Site overview',
       description: 'Connections, executions and the most common sensors of the site.',
-      createContent: async ({ site }) =>
-        createOverviewContent(
-          await readExcerpt(site, organizationId, await site.listDevices(organizationId, MAX_DEVICES)),
-        ),
+      listDevices: async (site) => await site.listDevices(organizationId, MAX_DEVICES),
+      createContent: createOverviewContent,
     },
     ...connections.map(({ id, name }): Starter => ({
       key: `connection:${id}`,
       name: `Connection ${name.slice(0, MAX_NAME_LENGTH)}`,
       description: 'The status of the connection and the most common sensors of its devices.',
-      createContent: async ({ site }) =>
-        createConnectionContent(
-          name,
-          await readExcerpt(site, organizationId, await site.listDevicesOfConnection(organizationId, id, MAX_DEVICES)),
-        ),
+      listDevices: async (site) => await site.listDevicesOfConnection(organizationId, id, MAX_DEVICES),
+      createContent: (excerpt) => createConnectionContent(name, excerpt),
     })),
     ...models.map(({ id, name }): Starter => ({
       key: `model:${id}`,
       name: `Model ${name.slice(0, MAX_NAME_LENGTH)}`,
       description: 'The sensors of one device of this model; choose the device at the top.',
-      createContent: async ({ site }) =>
-        createModelContent(
-          await readExcerpt(
-            site,
-            organizationId,
-            await site.listDevicesOfModel(organizationId, id, MAX_DEVICES_OF_MODEL),
-          ),
-        ),
+      listDevices: async (site) => await site.listDevicesOfModel(organizationId, id, MAX_DEVICES_OF_MODEL),
+      createContent: createModelContent,
     })),
   ];
-}
-
-async function readExcerpt(
-  site: DashboardRepositories['site'],
-  organizationId: string,
-  devices: readonly SiteDevice[],
-): Promise<SiteExcerpt> {
-  const sensors = await site.listSensorsOfDevices(
-    organizationId,
-    devices.map(({ id }) => id),
-  );
-  return { devices, sensors };
 }
 
 /** Returns the name, with a number if another dashboard has it. */
