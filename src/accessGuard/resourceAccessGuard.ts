@@ -7,8 +7,8 @@ import type { DeviceScope, NamedResources, ResourceKind, ResourceScope } from '.
 import { mediaNotFound } from '../media';
 
 /**
- * Returns the first of these ids whose resource is outside the scope of a restricted key or does not exist; undefined: all
- * exist inside the scope. The ids must be well-formed.
+ * Returns the first of these ids whose resource is outside the scope of a restricted key or does not exist; undefined:
+ * all exist inside the scope. The ids must be well-formed.
  */
 type FindOutside<Scope> = (organizationId: string, scope: Scope, ids: readonly string[]) => Promise<string | undefined>;
 

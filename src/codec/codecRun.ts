@@ -98,8 +98,8 @@ export interface DecodeResult extends RunReport {
   /** JSON that can be stored and sent unchanged (see findJsonProblem); at most 64 KiB and 32 levels deep. */
   readonly data: JsonObject | undefined;
   /**
-   * The first numbers that the script returned and JSON does not have, some 200; `data` has null in their places. Undefined
-   * without `data`.
+   * The first numbers that the script returned and JSON does not have, some 200; `data` has null in their places.
+   * Undefined without `data`.
    */
   readonly nonFinite?: readonly NonFiniteNumber[] | undefined;
 }

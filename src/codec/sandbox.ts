@@ -33,8 +33,8 @@ export interface SandboxOptions {
   /** Creates a thread; absent: from the program's own file. */
   readonly openWorker?: WorkerOpener;
   /**
-   * Called after every script. `durationMs`: how long it waited and ran; `executionMs`: how long it ran; both by the wall
-   * clock. `error`: its code.
+   * Called after every script. `durationMs`: how long it waited and ran; `executionMs`: how long it ran; both by the
+   * wall clock. `error`: its code.
    */
   readonly onRun?:
     | ((run: {

@@ -5,8 +5,8 @@ export const DATA_WARNING_CODES = ['uplinks_rejected', 'uplinks_unreadable', 'sa
 
 /**
  * A warning about received data. `uplinks_rejected`: data can never be stored and was discarded. `uplinks_unreadable`:
- * data that should be readable is stored without readings. `sample_times_unreadable`: the time of the sender could not be read,
- * so the time of receipt counts.
+ * data that should be readable is stored without readings. `sample_times_unreadable`: the time of the sender could not
+ * be read, so the time of receipt counts.
  */
 export type DataWarningCode = (typeof DATA_WARNING_CODES)[number];
 

@@ -9,9 +9,9 @@ type ReceivedJson = { readonly value: unknown } | { readonly reason: string };
 
 const BYTE_ORDER_MARK = /^\uFEFF/;
 /**
- * Whether a number may be above 2^53, so that JSON.parse may have rounded it: it has 16 digits before the point, or many
- * digits or a large exponent. The digits after a point do not count. A number starts after a separator, so that most
- * ids and base64 texts do not match.
+ * Whether a number may be above 2^53, so that JSON.parse may have rounded it: it has 16 digits before the point, or
+ * many digits or a large exponent. The digits after a point do not count. A number starts after a separator, so that
+ * most ids and base64 texts do not match.
  */
 const MAY_BE_INEXACT = /(?:^|[:,[\s])-?(?:\d{16}|\d[\d.]{15,40}[eE]|\d[\d.]*[eE]\+?\d{3})/;
 /** Whether a text may be a value. Most binary payloads are not, and are recognized without an exception. */

@@ -64,8 +64,8 @@ export function parseSampleTime(value: unknown, timeZone?: string): SampleTime {
 }
 
 /**
- * Reads the time in a message. undefined, null and an empty text mean that it has none. Of a number that JavaScript does
- * not hold exactly, such as nanoseconds, the nearest one counts.
+ * Reads the time in a message. undefined, null and an empty text mean that it has none. Of a number that JavaScript
+ * does not hold exactly, such as nanoseconds, the nearest one counts.
  */
 export function readSampleTime(value: unknown, timeZone?: string): ReportedTime {
   if (value === undefined || value === null || value === '') return { time: undefined };

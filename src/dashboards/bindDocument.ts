@@ -43,8 +43,8 @@ interface NamedDevice {
 }
 
 /**
- * Finds what a document names in an organization. `wantedIds`: the device for a ref. Throws `device_not_found` if one of
- * these does not exist.
+ * Finds what a document names in an organization. `wantedIds`: the device for a ref. Throws `device_not_found` if one
+ * of these does not exist.
  */
 export async function bindDocument(
   repos: DashboardRepositories,

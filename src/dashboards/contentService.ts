@@ -39,8 +39,8 @@ export class ContentService {
   constructor(private readonly options: DashboardOptions) {}
 
   /**
-   * Replaces the content. The same content again is no new revision. Throws `dashboard_not_found`, `dashboard_not_editable`, `version_conflict`,
-   * `validation_failed`, and the limits of the content.
+   * Replaces the content. The same content again is no new revision. Throws `dashboard_not_found`,
+   * `dashboard_not_editable`, `version_conflict`, `validation_failed`, and the limits of the content.
    */
   async set(
     viewer: Viewer,
@@ -136,8 +136,8 @@ export class ContentService {
   }
 
   /**
-   * Deletes a widget. Throws `dashboard_not_found`, `dashboard_not_editable`, `widget_not_found`, `version_conflict`. The
-   * etag is that of the widget.
+   * Deletes a widget. Throws `dashboard_not_found`, `dashboard_not_editable`, `widget_not_found`, `version_conflict`.
+   * The etag is that of the widget.
    */
   async deleteWidget(viewer: Viewer, { dashboardId, widgetId }: WidgetTarget, etag: string | undefined): Promise<void> {
     await this.edit(viewer, dashboardId, async ({ content }) => {

@@ -166,7 +166,8 @@ export class SiteRepository {
   }
 
   private queryDevicesById(organizationId: string): Knex.QueryBuilder {
-    // The `|| ''` hides the column from the index of organizations, whose rows SQLite would all read (see IdsRepository).
+    // The `|| ''` hides the column from the index of organizations, whose rows SQLite would all read (see
+    // IdsRepository).
     return this.queryDevices().whereRaw("d.organization_id || '' = ?", [organizationId]);
   }
 

@@ -17,7 +17,8 @@ const FIND_DEVICE: PreparedStatement = {
 };
 
 /**
- * Checks which devices are currently in the scope of a restricted key. Assumes a caller who may act in `organizationId`.
+ * Checks which devices are currently in the scope of a restricted key. Assumes a caller who may act in
+ * `organizationId`.
  */
 export class DeviceScopeRepository {
   constructor(private readonly db: Db) {}

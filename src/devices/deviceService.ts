@@ -140,8 +140,8 @@ export class DeviceService {
   }
 
   /**
-   * Changes the fields that are set; without any, the device stays unchanged. A restricted key cannot move the device out
-   * of its scope. Throws `device_not_found`, `version_conflict`, `insufficient_scope`, and the errors of `create`.
+   * Changes the fields that are set; without any, the device stays unchanged. A restricted key cannot move the device
+   * out of its scope. Throws `device_not_found`, `version_conflict`, `insufficient_scope`, and the errors of `create`.
    */
   async update(
     organizationId: string,

@@ -103,8 +103,8 @@ export class SensorRepository {
   }
 
   /**
-   * Returns the first sensor that does not exist, or whose device is outside the scope of a restricted key; undefined if
-   * there is none.
+   * Returns the first sensor that does not exist, or whose device is outside the scope of a restricted key; undefined
+   * if there is none.
    */
   async findOutOfScope(
     organizationId: string,

@@ -80,8 +80,8 @@ export class SensorService {
   }
 
   /**
-   * Removes sensors with their mappings, all or none. Also returns the number of dashboards that show one of them. Throws
-   * `device_not_found`, `validation_failed`, `sensor_in_use`.
+   * Removes sensors with their mappings, all or none. Also returns the number of dashboards that show one of them.
+   * Throws `device_not_found`, `validation_failed`, `sensor_in_use`.
    */
   async remove(
     organizationId: string,

@@ -41,8 +41,8 @@ export function toExactOrInexact(text: string, nearest: number): number | Inexac
 }
 
 /**
- * Returns a copy of a decoded value with an InexactNumber in place of each number that is not finite. Values deeper than
- * MAX_DEPTH are not changed.
+ * Returns a copy of a decoded value with an InexactNumber in place of each number that is not finite. Values deeper
+ * than MAX_DEPTH are not changed.
  */
 export function replaceNonFinite(value: unknown, depthLeft: number = MAX_DEPTH): unknown {
   if (typeof value === 'number' && !Number.isFinite(value)) return new InexactNumber(String(value), value);

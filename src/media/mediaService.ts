@@ -155,7 +155,8 @@ export class MediaService {
   }
 
   /**
-   * The error for a restricted key mentions only the devices inside its scope. Throws `media_not_found`, `media_in_use`.
+   * The error for a restricted key mentions only the devices inside its scope. Throws `media_not_found`,
+   * `media_in_use`.
    */
   async delete(organizationId: string, id: string, deviceScope?: DeviceScope): Promise<void> {
     const media = await this.get(organizationId, id, deviceScope);

@@ -100,8 +100,8 @@ export class NormalizedKeyRepository {
       updated_at: now,
     }));
     const insert = () => this.db.knex('normalized_keys').insert(rows);
-    // `on conflict (id)` alone fails on the unique name if another server inserts the same rows at the same time. Without
-    // a conflict target PostgreSQL waits for that server. The second insert then updates the existing rows.
+    // `on conflict (id)` alone fails on the unique name if another server inserts the same rows at the same time.
+    // Without a conflict target PostgreSQL waits for that server. The second insert then updates the existing rows.
     await insert().onConflict().ignore();
     await insert().onConflict('id').merge(['name', 'name_folded', 'updated_at']);
   }

@@ -195,8 +195,8 @@ describe('a granted key', () => {
           expect(findGrantViolations(own, 0)).toEqual([]);
           const first = createKey('first', own, owner);
           const all = listPowers(first);
-          // Only the keys that descend from the first one may grow. `canSee` and `findExcessPermissions` alone separate the others
-          // from them.
+          // Only the keys that descend from the first one may grow. `canSee` and `findExcessPermissions` alone separate
+          // the others from them.
           const keys = [
             first,
             createKey('stranger', {

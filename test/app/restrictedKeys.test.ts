@@ -41,8 +41,8 @@ const badDefinition = { ...definition, name: '', expectedSensorStates: [{ sensor
 const script = 'function encodeDownlink() { return { bytes: [1] }; }';
 
 /**
- * For each method that names resources of which a restricted key sees some: a request that is valid except for them, and
- * one with additional violations. `own` is inside the scope.
+ * For each method that names resources of which a restricted key sees some: a request that is valid except for them,
+ * and one with additional violations. `own` is inside the scope.
  */
 const REQUESTS: Readonly<
   Record<

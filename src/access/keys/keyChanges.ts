@@ -117,8 +117,8 @@ export class KeyChanges {
 
   /**
    * Creates a key with a new id and secret and all other properties of the old one, its expiry included, and makes the
-   * old one expire after `graceMs` milliseconds unless it expires earlier. The new key has the rights of an owner only if
-   * the caller may create such a key. Throws `api_key_not_found`, `api_key_inactive` and the errors of `loadCaller`.
+   * old one expire after `graceMs` milliseconds unless it expires earlier. The new key has the rights of an owner only
+   * if the caller may create such a key. Throws `api_key_not_found`, `api_key_inactive` and the errors of `loadCaller`.
    */
   async rotate(
     organizationId: string,

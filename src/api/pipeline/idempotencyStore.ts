@@ -19,8 +19,8 @@ export interface IdempotentResponse {
 }
 
 /**
- * Stores the responses to requests with an idempotency key. The api module depends on this interface; the composition root (server) passes the
- * implementation in.
+ * Stores the responses to requests with an idempotency key. The api module depends on this interface; the composition
+ * root (server) passes the implementation in.
  */
 export interface IdempotencyStore {
   /**

@@ -88,8 +88,8 @@ export class MethodHandler {
 
   /**
    * Checks that a restricted key may access the resources that the message names (the ids in the fields of
-   * `restrictedKeys.resourceFields`); undefined if there is nothing to check. Rejects with the error for a resource that does
-   * not exist.
+   * `restrictedKeys.resourceFields`); undefined if there is nothing to check. Rejects with the error for a resource
+   * that does not exist.
    */
   checkScope({ principal }: ActiveCall, message: unknown): Promise<undefined> | undefined {
     const { gate } = this.guards;

@@ -85,7 +85,8 @@ function createTlsServer(
     handshakeTimeout: limits.handshakeMs,
     settings: { maxConcurrentStreams: limits.maxConcurrentStreams, maxHeaderListSize: limits.maxMetadataBytes },
     maxHeaderListPairs: limits.headerPairs,
-    // Otherwise a value with blanks around it is silently discarded, unlike over HTTP/1.1, where the blanks are removed.
+    // Otherwise a value with blanks around it is silently discarded, unlike over HTTP/1.1, where the blanks are
+    // removed.
     strictFieldWhitespaceValidation: false,
     maxSessionInvalidFrames: MAX_INVALID_FRAMES,
     streamResetBurst: limits.rstStreamBurst,

@@ -51,8 +51,8 @@ export async function runDemo({ json }: OutputOptions): Promise<void> {
 }
 
 /**
- * Shows what the encoder returns, executes the command, prints every event until the execution is final, and returns its
- * id. The watch starts before, so that it shows the first event; it resolves when one of its signals aborts.
+ * Shows what the encoder returns, executes the command, prints every event until the execution is final, and returns
+ * its id. The watch starts before, so that it shows the first event; it resolves when one of its signals aborts.
  */
 async function executeCommand(
   api: JsonClient,

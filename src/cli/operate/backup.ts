@@ -33,7 +33,8 @@ export function addBackup(program: Command): void {
   withConfig(withJson(backup), DATA_SETTINGS).action(
     async (flags: BackupFlags) => await loadRunBackup().runBackup(flags),
   );
-  // `backup` has the options of its subcommands too, and receives their values: the subcommands read the merged options.
+  // `backup` has the options of its subcommands too, and receives their values: the subcommands read the merged
+  // options.
   const list = backup
     .command('list')
     .description('List the backups of a folder, newest first')

@@ -3,8 +3,8 @@ import { formatMessage } from '../../kernel/errorUtils';
 import { UsageError } from '../exit';
 
 /**
- * Reads a passphrase from the first line of a file; undefined if no file is named. Throws a UsageError if the file cannot
- * be read or its first line is empty.
+ * Reads a passphrase from the first line of a file; undefined if no file is named. Throws a UsageError if the file
+ * cannot be read or its first line is empty.
  */
 export function readPassphrase(file: string | undefined): string | undefined {
   if (file === undefined || file === '') return undefined;

@@ -143,8 +143,8 @@ export class ReadingSource {
   }
 
   /**
-   * Reads all pages of these sensors, one sensor after the other. `lastReading`: where an earlier attempt stopped within
-   * the first sensor; undefined: start at its beginning.
+   * Reads all pages of these sensors, one sensor after the other. `lastReading`: where an earlier attempt stopped
+   * within the first sensor; undefined: start at its beginning.
    */
   private async *readPages(ids: readonly string[], lastReading: Json | undefined): AsyncGenerator<readonly Json[]> {
     const [first = '', ...others] = ids;

@@ -44,9 +44,9 @@ function createCall(
 }
 
 /**
- * Binds a decoder that has a current name, but the parameters of an older form, such as `decodeUplink(bytes, port)` or a
- * first parameter whose items it reads; undefined for other decoders. With the current single parameter, such a decoder
- * would decode nothing, or zeros, without an error.
+ * Binds a decoder that has a current name, but the parameters of an older form, such as `decodeUplink(bytes, port)` or
+ * a first parameter whose items it reads; undefined for other decoders. With the current single parameter, such a
+ * decoder would decode nothing, or zeros, without an error.
  */
 function bindLegacyParameters(
   decode: EntryFunction,

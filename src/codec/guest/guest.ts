@@ -17,8 +17,8 @@ export type CallFinder = (role: Role, definitions: ScriptDefinitions, input: str
 
 /**
  * Defines the global `makeGuest` for the host, which deletes it before any script runs. The memory is restored before
- * each script. There is one bundle for encoders and one for decoders, because parsing the code that a role does not need
- * would take longer than most scripts run.
+ * each script. There is one bundle for encoders and one for decoders, because parsing the code that a role does not
+ * need would take longer than most scripts run.
  */
 export function installGuest(findCall: CallFinder): void {
   define({

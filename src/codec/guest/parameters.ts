@@ -7,8 +7,9 @@ interface ParameterNames {
 }
 
 /**
- * Returns the names of the first two parameters of a function with parentheses, given its source text; empty strings for
- * parameters that are not there. A parameter that is not a simple name is returned as its source text, without blanks.
+ * Returns the names of the first two parameters of a function with parentheses, given its source text; empty strings
+ * for parameters that are not there. A parameter that is not a simple name is returned as its source text, without
+ * blanks.
  */
 export function getParameterNames(source: string): ParameterNames {
   const first = readName(source, findText(source, '(') + 1);

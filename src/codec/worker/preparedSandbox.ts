@@ -12,8 +12,8 @@ export interface LoadedScript {
 }
 
 /**
- * An engine with a context in which the preludes have run. It runs any number of scripts one after the other: before each
- * of them, the memory is restored, so that nothing of the scripts before is left.
+ * An engine with a context in which the preludes have run. It runs any number of scripts one after the other: before
+ * each of them, the memory is restored, so that nothing of the scripts before is left.
  */
 export class PreparedSandbox {
   readonly context: SandboxContext;

@@ -64,8 +64,8 @@ export class SandboxPool {
   ) {}
 
   /**
-   * Returns a sandbox with the prelude of the role (both decoder roles share one) and the optional preludes that define a
-   * name in the script.
+   * Returns a sandbox with the prelude of the role (both decoder roles share one) and the optional preludes that define
+   * a name in the script.
    */
   async acquire(role: Role, script: string): Promise<AcquiredSandbox> {
     const rolePrelude = role === 'encoder' ? 'encoder' : 'decoder';

@@ -22,8 +22,8 @@ function installClockCounter(): () => number {
 }
 
 /**
- * Runs each job in a sandbox whose memory is restored before: a fresh set of globals, in which preludes (scripts of ours)
- * and, if it ran before, the job's script are loaded already.
+ * Runs each job in a sandbox whose memory is restored before: a fresh set of globals, in which preludes (scripts of
+ * ours) and, if it ran before, the job's script are loaded already.
  */
 async function startWorker(port: MessagePort, { engine: module, preludes, limits }: WorkerStart): Promise<void> {
   const send = (message: WorkerReport): void => port.postMessage(message);

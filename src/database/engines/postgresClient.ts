@@ -160,8 +160,8 @@ export class PostgresClient extends PostgresDialect {
   }
 
   /**
-   * Reports and translates an error of a statement. If the server accepts no writes (it is a standby, for example after a
-   * failover), the pool discards the connection, and the next statement opens a new one.
+   * Reports and translates an error of a statement. If the server accepts no writes (it is a standby, for example after
+   * a failover), the pool discards the connection, and the next statement opens a new one.
    */
   handleStatementError(connection: unknown, error: unknown): unknown {
     if (getCode(error) === READ_ONLY_CODE) (connection as Record<string, unknown>)[DISPOSED] = error;

@@ -28,8 +28,8 @@ export interface Reading {
   /** The arrival time at the server: Unix milliseconds, with a fraction that only defines an order. */
   readonly receivedAt: number;
   /**
-   * Whether the uplink may have been sampled an unknown time ago: it waited at a broker while the server was down, or has
-   * a time that could not be read. It proves nothing about a command.
+   * Whether the uplink may have been sampled an unknown time ago: it waited at a broker while the server was down, or
+   * has a time that could not be read. It proves nothing about a command.
    */
   readonly isBuffered?: boolean;
   /** Whether the uplink was a retained message of a broker; then it is also buffered. */

@@ -5,8 +5,8 @@ import { INITIAL_EXECUTION } from '../submit/initialExecution';
 /**
  * Creates the execution of a query: once its command is delivered, an execution (the parent) may query the state of its
  * device. The parent's last transition has counted this try in `queriesSent`. The query is sent on the parent's route,
- * with the policy of the parent (except `isEncodedByNetwork`), and within the parent's time for the effect (`tConv`). It expects no sensor states: it
- * finishes with its response. Undefined if there is no such try.
+ * with the policy of the parent (except `isEncodedByNetwork`), and within the parent's time for the effect (`tConv`).
+ * It expects no sensor states: it finishes with its response. Undefined if there is no such try.
  */
 export function createQueryTry(parent: Execution, now: number): Execution | undefined {
   const { query, tConv } = parent;

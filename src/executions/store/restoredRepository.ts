@@ -4,8 +4,8 @@ import { type ExecutionRow, executionFromRow } from './executionRow';
 import { openStatements as statements } from './openStatements';
 
 /**
- * The maximum number of executions of one read: large, because each read sorts all open executions of the device, and no
- * server is running during a restore whose other work would wait.
+ * The maximum number of executions of one read: large, because each read sorts all open executions of the device, and
+ * no server is running during a restore whose other work would wait.
  */
 const READ_LIMIT = 200;
 

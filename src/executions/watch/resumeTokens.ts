@@ -5,8 +5,8 @@ const MAX_CACHED_TOKENS = 4096;
 
 /** Creates and reads the resume tokens of watches: encrypted positions in the event log of an organization. */
 export class ResumeTokens {
-  // By organization and position; the oldest entries are evicted first. It is only a cache: every server creates its own
-  // tokens.
+  // By organization and position; the oldest entries are evicted first. It is only a cache: every server creates its
+  // own tokens.
   private readonly cached = new Map<string, string>();
 
   constructor(private readonly cursors: Cursors) {}

@@ -57,11 +57,11 @@ ${files.map(wrapFile).join(',\n')}
 }
 
 const HEAD = `// The files of this codec. Each file has its own scope and its own globals: if it sets, replaces or deletes properties of the
-// global object, or of Object, Function.prototype, Array, String, Number, Date, Math or JSON, only its own functions see the change.
-// Its declarations do not become properties of the global object. Two things are not isolated: changes inside other objects that
-// existed before, and two functions of different files that wait for promises at the same time (await one before you call the
-// other). If a file throws while it loads, its functions throw the same error when they are called. A file with a JavaScript syntax
-// error makes the complete script invalid.`;
+// global object, or of Object, Function.prototype, Array, String, Number, Date, Math or JSON, only its own functions
+// see the change. Its declarations do not become properties of the global object. Two things are not isolated: changes
+// inside other objects that existed before, and two functions of different files that wait for promises at the same
+// time (await one before you call the other). If a file throws while it loads, its functions throw the same error when
+// they are called. A file with a JavaScript syntax error makes the complete script invalid.`;
 
 /**
  * Formats the description of a file for RUN_FILES, which fills its `changes`. Wraps the file in a function that returns

@@ -28,8 +28,8 @@ interface UplinkDecoderOptions {
 }
 
 /**
- * Fields that are added to the received payload: the decoded data (numbers that JSON does not have are InexactNumber), or
- * the decode error; none if nothing is decoded.
+ * Fields that are added to the received payload: the decoded data (numbers that JSON does not have are InexactNumber),
+ * or the decode error; none if nothing is decoded.
  */
 export type Decoded =
   { readonly object: JsonObject } | { readonly decodeError: string } | Readonly<Record<string, never>>;

@@ -34,8 +34,8 @@ export interface ChosenBuckets extends Candidate {
 }
 
 /**
- * Chooses the shortest bucket length, at least `minBucketMs`, with which the range has at most `maxPoints` buckets. Every
- * range fits, because the number of weeks is not limited.
+ * Chooses the shortest bucket length, at least `minBucketMs`, with which the range has at most `maxPoints` buckets.
+ * Every range fits, because the number of weeks is not limited.
  */
 export async function chooseBuckets(range: DividedRange, minBucketMs: number): Promise<ChosenBuckets> {
   const { from, to, timeZone, maxPoints } = range;

@@ -49,9 +49,9 @@ export class ReadingRepository {
   constructor(private readonly db: Db) {}
 
   /**
-   * Stores the readings of one uplink, at most 512, whose times all have the same source. A reading replaces an earlier one with the same series, time and
-   * position (its place in the order of storage). Marks hours that already have a summary as stale, so that it is
-   * calculated again. Must run inside a transaction.
+   * Stores the readings of one uplink, at most 512, whose times all have the same source. A reading replaces an earlier
+   * one with the same series, time and position (its place in the order of storage). Marks hours that already have a
+   * summary as stale, so that it is calculated again. Must run inside a transaction.
    */
   async store(readings: readonly NewReading[]): Promise<void> {
     if (readings.length === 0) return;

@@ -22,7 +22,8 @@ interface Readings {
   /** Values with the type of their sensor. */
   readonly accepted: readonly SensorValue[];
   /**
-   * Values with the wrong type for their sensor, and numbers that it cannot hold as they were sent. They are not stored.
+   * Values with the wrong type for their sensor, and numbers that it cannot hold as they were sent. They are not
+   * stored.
    */
   readonly refused: readonly RefusedValue[];
 }

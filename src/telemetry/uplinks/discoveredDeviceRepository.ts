@@ -97,9 +97,8 @@ export class DiscoveredDeviceRepository {
   constructor(private readonly db: Db) {}
 
   /**
-   * Records an uplink of an unbound device at `seenAt`, Unix milliseconds. `failure`: why its payload could not be read;
-   * undefined if it could. Returns whether the device is new. Must run
-   * inside a transaction.
+   * Records an uplink of an unbound device at `seenAt`, Unix milliseconds. `failure`: why its payload could not be
+   * read; undefined if it could. Returns whether the device is new. Must run inside a transaction.
    */
   async addUplink(
     organizationId: string,

@@ -208,8 +208,8 @@ export class UplinkPipeline {
   }
 
   /**
-   * Logs what was omitted from a stored uplink: source paths beyond the limit, and values with the wrong type; also what
-   * its decoder reported.
+   * Logs what was omitted from a stored uplink: source paths beyond the limit, and values with the wrong type; also
+   * what its decoder reported.
    */
   private logOmissions({ message, isComplete, samples, refused, decoded, decoderWarnings }: UplinkState): void {
     const { decodeError } = decoded as { readonly decodeError?: string };

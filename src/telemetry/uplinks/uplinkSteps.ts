@@ -103,7 +103,8 @@ function readPayload(state: UplinkState): StepOutcome {
 /**
  * Stops a retained uplink as a duplicate unless it was sampled after everything that is stored at one of its paths: the
  * broker sends it again with each subscription. Other paths do not count, because a device may retain a message on each
- * of several topics. Runs before its id is stored, because the same uplink may still arrive from the queue of the broker.
+ * of several topics. Runs before its id is stored, because the same uplink may still arrive from the queue of the
+ * broker.
  */
 async function skipOldRetained({ message, samples }: UplinkState, repos: UplinkRepositories): Promise<StepOutcome> {
   if (message.isRetained !== true) return 'continue';
@@ -116,8 +117,8 @@ async function skipOldRetained({ message, samples }: UplinkState, repos: UplinkR
 }
 
 /**
- * Returns the last sample times that are stored for the device of an uplink, Unix milliseconds, by source path. Those of
- * sensors are as the device reported them. Of a device whose clock is ahead, others are times of receipt; then
+ * Returns the last sample times that are stored for the device of an uplink, Unix milliseconds, by source path. Those
+ * of sensors are as the device reported them. Of a device whose clock is ahead, others are times of receipt; then
  * `aheadUntil` is the time that its last uplink reported.
  */
 async function findKnownSampleTimes(

@@ -31,7 +31,8 @@ const RESEND_AFTER_TICKS = 3;
  * Stores results and sends them. A result is sent after it is stored. If the store fails, the result of a started
  * command is sent anyway, because after a restart it would be `no_answer` and never executed again. A result that says
  * that nothing was executed waits for the store (except `expired`), because after a restart the command could still be
- * executed. A command is settled when its result is set. A tick is a step of 10 s, by which the age of sent results is counted.
+ * executed. A command is settled when its result is set. A tick is a step of 10 s, by which the age of sent results is
+ * counted.
  */
 export class Results {
   private stream: Stream | undefined;

@@ -14,8 +14,8 @@ type ConnackProperties = NonNullable<IConnackPacket['properties']> & {
 
 /**
  * What the broker supports and limits on one network connection, from its CONNACK. Only MQTT 5 brokers say it; with
- * MQTT 3.1.1 everything counts as supported. Not needed here: this server publishes no retained messages, uses no shared
- * subscriptions and no topic aliases, and always sets its client id.
+ * MQTT 3.1.1 everything counts as supported. Not needed here: this server publishes no retained messages, uses no
+ * shared subscriptions and no topic aliases, and always sets its client id.
  */
 export class BrokerCapabilities {
   private readonly properties: ConnackProperties;
@@ -44,8 +44,8 @@ export class BrokerCapabilities {
   }
 
   /**
-   * Returns what the broker limits, as warning codes (SubscribedSession). `atMostOnceFilters`: the filters that it grants
-   * only with QoS 0.
+   * Returns what the broker limits, as warning codes (SubscribedSession). `atMostOnceFilters`: the filters that it
+   * grants only with QoS 0.
    */
   listWarnings({ commandQos, sessionExpirySeconds }: BrokerSettings, atMostOnceFilters: readonly string[]): string[] {
     const { sessionExpiryInterval: grantedSeconds = sessionExpirySeconds } = this.properties;

@@ -163,9 +163,9 @@ export class MqttClientAdapter {
   }
 
   /**
-   * Subscribes with QoS 1, with MQTT 5 without retained messages unless they are wanted. Returns the filters granted only
-   * with QoS 0. Rejects with a BrokerError if the broker does not support or rejects a filter, or does not respond in
-   * time, which restarts with each message: in a stored session, the SUBACK comes after all messages that waited there.
+   * Subscribes with QoS 1, with MQTT 5 without retained messages unless they are wanted. Returns the filters granted
+   * only with QoS 0. Rejects with a BrokerError if the broker does not support or rejects a filter, or does not respond
+   * in time, which restarts with each message: in a stored session, the SUBACK follows all messages that waited.
    */
   async subscribe(
     filters: readonly string[],
@@ -234,8 +234,8 @@ export class MqttClientAdapter {
 
   /**
    * Accepts no more messages, waits at most `limitMs` for those in progress, and disconnects. The session remains at
-   * the broker. `keepsSession`: whether it is used again. Then messages with QoS 1 that are not being stored yet are left
-   * to it.
+   * the broker. `keepsSession`: whether it is used again. Then messages with QoS 1 that are not being stored yet are
+   * left to it.
    */
   async close(limitMs: number, keepsSession = true): Promise<void> {
     this.isClosing = true;

@@ -92,9 +92,9 @@ export class MqttConnectionManager {
   }
 
   /**
-   * Accepts no more messages, waits for those that are being stored, and disconnects; the session remains at the broker.
-   * `keepsSession`: whether it is used again; otherwise the messages in progress are stored first. Resolves after the last
-   * `onDown`.
+   * Accepts no more messages, waits for those that are being stored, and disconnects; the session remains at the
+   * broker. `keepsSession`: whether it is used again; otherwise the messages in progress are stored first. Resolves
+   * after the last `onDown`.
    */
   async stop(keepsSession = true): Promise<void> {
     this.stopping.abort();

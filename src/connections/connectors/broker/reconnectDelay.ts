@@ -38,8 +38,8 @@ export class ReconnectDelay {
   }
 
   /**
-   * Waits for `delayMs`, until a command waits unless `isFatal`, or until the signal aborts. After a fatal fault another
-   * attempt is useless before a person has changed something, and could lock the account of the connection.
+   * Waits for `delayMs`, until a command waits unless `isFatal`, or until the signal aborts. After a fatal fault
+   * another attempt is useless before a person has changed something, and could lock the account of the connection.
    */
   async wait(delayMs: number, isFatal: boolean, signal: AbortSignal): Promise<void> {
     if (isFatal) {

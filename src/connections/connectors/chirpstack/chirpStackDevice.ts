@@ -33,8 +33,8 @@ export function isOlderThan(frame: Frame, otherFrame: Frame | undefined): boolea
 }
 
 /**
- * Removes the least recently used device without pending jobs and tracked commands. The order of the map is the order of
- * use.
+ * Removes the least recently used device without pending jobs and tracked commands. The order of the map is the order
+ * of use.
  */
 export function evictLeastRecentlyUsed(devices: Map<string, Device>): void {
   for (const [devEui, { pendingJobs, commands }] of devices) {

@@ -79,8 +79,8 @@ export class MqttReader {
 
 /**
  * Reads a payload. JSON that is not an object becomes `{"value": …}` and also keeps the bytes, because raw bytes of a
- * device may look like digits. Everything else is kept as bytes, with the reason if it looks like JSON. Text that is not
- * UTF-8 is reported too.
+ * device may look like digits. Everything else is kept as bytes, with the reason if it looks like JSON. Text that is
+ * not UTF-8 is reported too.
  */
 function readPayload(
   bytes: Buffer,
