@@ -8,6 +8,7 @@ import {
 import { toTimestamp } from '../../src/kernel/timestamps';
 import { HOUR_MS } from '../../src/kernel/timeUnits';
 import { startBroker } from './benchBroker';
+import { measureDashboardContent } from './dashboardContent';
 import { callMethod, toLoadTarget } from './fleet';
 import { compare, print, isShort, type Subject } from './measure';
 import { PlantroomServer } from './plantroomServer';
@@ -48,6 +49,7 @@ export async function benchReadingQueries(): Promise<void> {
     try {
       await measure(server, sensorIds, until);
       await measureWidgetQueries(server, { sensorIds, longCount: LONG_SENSORS, hours: HOURS, until }, rounds);
+      await measureDashboardContent(server, sensorIds);
     } finally {
       await server.process.stop();
     }

@@ -10,8 +10,10 @@ import { QueryWidgetDataRequest, QueryWidgetDataResponse } from '../../src/gen/w
 import { toTimestamp } from '../../src/kernel/timestamps';
 import { HOUR_MS } from '../../src/kernel/timeUnits';
 import { roundAverage } from '../../src/telemetry/queries/widgetData';
+import { printEventLoopDelay } from './eventLoopDelay';
 import { callMethod, toLoadTarget } from './fleet';
-import { compare, print, type Subject } from './measure';
+import { runLoad } from './load';
+import { compare, print, type Subject, turnMs } from './measure';
 import type { PlantroomServer } from './plantroomServer';
 
 const WIDGET_DATA = '/widget.v2.WidgetService/QueryWidgetData';
@@ -64,8 +66,18 @@ export async function measureWidgetQueries(
   for (const [name, request] of [
     ['a sensor', year],
     [`${long.length} sensors`, several],
-  ] as const)
+    [`a week of ${sensorIds.length} sensors`, week],
+  ] as const) {
     await printSizes(server, name, request);
+    await printEventLoopDelay(server, `QueryWidgetData, ${name}`, () =>
+      runLoad({
+        ...toLoadTarget(server, server.key, WIDGET_DATA),
+        concurrency: 1,
+        milliseconds: turnMs,
+        message: () => request,
+      }),
+    );
+  }
 }
 
 /** Fails if both methods do not have the same buckets with the same minimum and maximum. */

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PlantroomServer } from '../bench/plantroomServer';
+import { fetchMetrics, parseMetric } from '../bench/serverMetrics';
 
 /** Resource usage of the server at one time; memory in MiB. NaN where the machine does not report a value. */
 export interface Sample {
@@ -37,10 +38,10 @@ export class Probe {
   }
 
   async sample(): Promise<Sample> {
-    const { pid, ready } = this.server.process;
+    const { pid } = this.server.process;
     const status = readIfExists(`/proc/${pid}/status`);
     const kib = (field: string): number => Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024;
-    const metrics = await this.fetchMetrics(ready.metrics ?? undefined);
+    const metrics = await fetchMetrics(this.server);
     return {
       at: (performance.now() - this.began) / 1000,
       rss: kib('VmRSS'),
@@ -54,15 +55,6 @@ export class Probe {
       starved: Number(readIfExists(`/proc/${pid}/schedstat`).split(' ')[1]) / 1e6,
     };
   }
-
-  private async fetchMetrics(address: string | undefined): Promise<string> {
-    if (address === undefined) return '';
-    try {
-      return await (await fetch(`http://${address}/metrics`, { signal: AbortSignal.timeout(2000) })).text();
-    } catch {
-      return ''; // the server is busy or gone; other checks detect that
-    }
-  }
 }
 
 /** Reads the error lines of the server log. */
@@ -75,10 +67,6 @@ export function readErrorLines(server: PlantroomServer): string[] {
 /** Returns the URL of the server's debugger; undefined if it was started without one. */
 export function findDebuggerUrl(server: PlantroomServer): string | undefined {
   return /Debugger listening on (ws:\S+)/.exec(readIfExists(join(server.folder, 'server.log')))?.[1];
-}
-
-function parseMetric(text: string, name: string): number {
-  return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'm').exec(text)?.[1]);
 }
 
 function readIfExists(file: string): string {
