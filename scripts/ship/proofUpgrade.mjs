@@ -31,10 +31,10 @@ const CHANGED_COLUMNS = [];
 
 // Intended differences of the responses of 0.3.0, see CHANGELOG.md.
 const INTENDED_CHANGES = [
-  /(scopes|effectiveScopes): 18 became 19$/, // commands:execute
-  /scopes \d+: "commands:write" became "commands:execute"$/,
+  /(scopes|effectiveScopes): "(commands:execute|dashboards:read|dashboards:write)" is new$/,
+  /roles 2 scopes: "commands:write" is missing$/, // operators execute commands and do not change them
   / thinReadingsAfterDays: .* became undefined$/,
-  / capabilities \d+: "withdraw" became "cancel_command"$/,
+  / capabilities: ("withdraw" is missing|"cancel_command" is new)$/,
   /sensorTemplates \d+ (description|updatedAt): /,
   / roles \d+ description: /,
   / connectors .* (description|title)( \d+)?: /, // reworded texts
@@ -126,6 +126,13 @@ function listDifferences(before, after, path) {
     return normalize(before) === normalize(after)
       ? []
       : [`${path}: ${JSON.stringify(before)} became ${JSON.stringify(after)}`];
+  if (Array.isArray(before) && Array.isArray(after) && [...before, ...after].every((one) => typeof one === 'string')) {
+    const changed = [
+      ...before.filter((one) => !after.includes(one)).map((one) => `${path}: "${one}" is missing`),
+      ...after.filter((one) => !before.includes(one)).map((one) => `${path}: "${one}" is new`),
+    ];
+    if (changed.length > 0) return changed;
+  }
   if (Array.isArray(before) && before.length !== after?.length)
     return [`${path}: ${before.length} became ${after?.length}`];
   return Object.entries(before).flatMap(([name, value]) => listDifferences(value, after?.[name], `${path} ${name}`));
