@@ -13,7 +13,9 @@ export async function fetchMetrics(server: PlantroomServer): Promise<string> {
   }
 }
 
-/** Returns the first value of a metric; NaN if it is missing. */
-export function parseMetric(text: string, name: string): number {
-  return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)`, 'm').exec(text)?.[1]);
+/** Returns the value of a metric, of the first series that has the label; NaN if it is missing. */
+export function parseMetric(text: string, name: string, label = ''): number {
+  return Number(
+    new RegExp(`^${name}(?:\\{[^}]*${label}[^}]*\\})${label === '' ? '?' : ''} (\\S+)`, 'm').exec(text)?.[1],
+  );
 }

@@ -12,8 +12,7 @@ import { HOUR_MS } from '../../src/kernel/timeUnits';
 import { roundAverage } from '../../src/telemetry/queries/widgetData';
 import { printEventLoopDelay } from './eventLoopDelay';
 import { callMethod, toLoadTarget } from './fleet';
-import { runLoad } from './load';
-import { compare, print, type Subject, turnMs } from './measure';
+import { compare, print, type Subject } from './measure';
 import type { PlantroomServer } from './plantroomServer';
 
 const WIDGET_DATA = '/widget.v2.WidgetService/QueryWidgetData';
@@ -70,12 +69,7 @@ export async function measureWidgetQueries(
   ] as const) {
     await printSizes(server, name, request);
     await printEventLoopDelay(server, `QueryWidgetData, ${name}`, () =>
-      runLoad({
-        ...toLoadTarget(server, server.key, WIDGET_DATA),
-        concurrency: 1,
-        milliseconds: turnMs,
-        message: () => request,
-      }),
+      callMethod(server, server.key, WIDGET_DATA, request),
     );
   }
 }

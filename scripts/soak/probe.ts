@@ -12,7 +12,7 @@ export interface Sample {
   readonly own: number;
   /** JavaScript heap in use, including garbage, from /metrics. */
   readonly heap: number;
-  /** Event loop delay since the previous sample, 99th percentile, in milliseconds, from /metrics. */
+  /** Event loop delay of the last 15 to 30 seconds, 99th percentile, in milliseconds, from /metrics. */
   readonly lag: number;
   readonly descriptors: number;
   readonly threads: number;
@@ -47,7 +47,7 @@ export class Probe {
       rss: kib('VmRSS'),
       own: kib('RssAnon'),
       heap: parseMetric(metrics, 'nodejs_heap_size_used_bytes') / MIB,
-      lag: parseMetric(metrics, 'nodejs_eventloop_lag_p99_seconds') * 1000,
+      lag: parseMetric(metrics, 'plantroom_event_loop_delay_seconds', 'percentile="99"') * 1000,
       descriptors: countEntries(`/proc/${pid}/fd`),
       threads: Number(/Threads:\s+(\d+)/.exec(status)?.[1]),
       wal: getFileSize(join(this.server.folder, 'data', 'plantroom.db-wal')) / MIB,
