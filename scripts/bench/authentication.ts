@@ -14,11 +14,10 @@ import type { RateLimitOptions } from '../../src/access/keys/rateLimits';
 import { openDatabase, UnitOfWork } from '../../src/database';
 import { HealthCheckRequest } from '../../src/gen/grpc/health/v1/health';
 import { WhoAmIRequest } from '../../src/gen/organization_access_control/access_control_service';
-import { readAsset } from '../../src/kernel/assets';
 import { systemClock } from '../../src/kernel/clock';
 import { silentLogger } from '../../src/kernel/logger';
 import { bindPrincipal, assertScope } from '../../src/api/pipeline/admission';
-import { Descriptors, type MethodDescriptor } from '../../src/api/descriptors/descriptors';
+import { type MethodDescriptor, getApiDescriptors } from '../../src/api/descriptors/descriptors';
 import { ActiveCall } from '../../src/api/pipeline/activeCall';
 import { quantile } from './latencies';
 import { compare, median, print, isShort } from './measure';
@@ -51,7 +50,7 @@ async function benchAdmission(): Promise<void> {
     const uow = new UnitOfWork(database, createAccessRepositories);
     const first = (await bootstrap(uow, systemClock)) as Bootstrapped;
     const limited = await createRestrictedKey(uow, first);
-    const descriptor = new Descriptors(readAsset('image.binpb')).methods.get(WHO_AM_I) as MethodDescriptor;
+    const descriptor = getApiDescriptors().methods.get(WHO_AM_I) as MethodDescriptor;
     const createAuthenticator = (rates: Partial<RateLimitOptions> = {}): ApiKeyAuthenticator =>
       new ApiKeyAuthenticator({ uow, clock: systemClock, log: silentLogger, rates: { ...RATES, ...rates } });
     const createAdmission =

@@ -7,7 +7,7 @@ import { ServerReflectionService as ServerReflectionAlphaService } from '../gen/
 import type { Definition, HandlersFor } from './pipeline/definitions';
 import { CallPipeline, type CallPipelineOptions } from './pipeline/callPipeline';
 import { createMethodHandlers, type MethodHandler } from './pipeline/methodHandler';
-import { Descriptors } from './descriptors/descriptors';
+import { type Descriptors, getApiDescriptors } from './descriptors/descriptors';
 import type { Gate } from './pipeline/gate';
 import { Health } from './health/health';
 import { Reflection } from './grpc/reflection';
@@ -50,7 +50,7 @@ export class Services {
   readonly definitions: Definition[] = [];
 
   constructor(options: ServicesOptions) {
-    this.descriptors = options.descriptors ?? new Descriptors(readAsset('image.binpb'));
+    this.descriptors = options.descriptors ?? getApiDescriptors();
     this.checks = new FieldRuleChecks(this.descriptors);
     this.gate = options.gate;
     this.pipeline = new CallPipeline(options);

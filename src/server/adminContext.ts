@@ -13,12 +13,11 @@ import {
 import type { Config } from '../config';
 import { UnitOfWork, type Database } from '../database';
 import { ProfileUseRepository } from '../devices';
-import { readAsset } from '../kernel/assets';
 import type { Clock } from '../kernel/clock';
 import { DomainError } from '../kernel/errors';
 import { Cursors } from '../kernel/pages';
 import { DeviceProfiles, ProfileImports, ProfileRemoval } from '../profiles';
-import { Descriptors } from '../api/descriptors/descriptors';
+import { getApiDescriptors } from '../api/descriptors/descriptors';
 import type { ExternalDependencies } from './externalDependencies';
 import type { Authentication } from './modules/createAuthentication';
 import { openConfiguredDatabase } from './openConfiguredDatabase';
@@ -78,7 +77,7 @@ export async function openAdminContext(config: Config, external: ExternalDepende
     audit: new CommandLineAudit({ database, ...external }),
     archive: new AuditArchive(database),
     profiles: createProfileAdministration(database, external),
-    findMethodPaths: (name) => findMethodPaths(new Descriptors(readAsset('image.binpb')).methods, name),
+    findMethodPaths: (name) => findMethodPaths(getApiDescriptors().methods, name),
     close: async () => await database.close(),
   };
 }

@@ -1,12 +1,11 @@
 import { getOption, hasOption, type DescExtension, type DescField, type DescMethod } from '@bufbuild/protobuf';
-import { readAsset } from '../../src/kernel/assets';
-import { Descriptors } from '../../src/api/descriptors/descriptors';
+import { getApiDescriptors } from '../../src/api/descriptors/descriptors';
 import { readOption } from '../../src/api/descriptors/protoOptions';
 
 const NOTHING = Symbol('nothing');
 
 it('reads every option of every method and field as the library does, and returns the default where an option is absent', () => {
-  const { registry } = new Descriptors(readAsset('image.binpb'));
+  const { registry } = getApiDescriptors();
   const all = [...registry];
   const options = all.filter((desc): desc is DescExtension => desc.kind === 'extension');
   const elements: (DescMethod | DescField)[] = all.flatMap((desc): (DescMethod | DescField)[] =>

@@ -2,7 +2,7 @@ import { fromBinary, toBinary, type DescField, type DescMessage } from '@bufbuil
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { readAsset } from '../../src/kernel/assets';
-import { Descriptors } from '../../src/api/descriptors/descriptors';
+import { Descriptors, getApiDescriptors } from '../../src/api/descriptors/descriptors';
 import { FieldRuleChecks } from '../../src/api/validation/fieldRuleChecks';
 import { computeReceiveLimit } from '../../src/api/validation/receiveLimit';
 import * as access from '../../src/gen/organization_access_control/access_control_service';
@@ -20,7 +20,7 @@ import * as widgets from '../../src/gen/widget/v2/widget_service';
 import * as users from '../../src/gen/userprofile/user_profile_service';
 import { listViolations } from '../support/listViolations';
 
-const descriptors = new Descriptors(readAsset('image.binpb'));
+const descriptors = getApiDescriptors();
 const checks = new FieldRuleChecks(descriptors);
 
 interface MessageType {

@@ -11,14 +11,13 @@ import { readFileSync } from 'node:fs';
 import { type RunningServer, startServer } from '../../src/server';
 import { loadConfig } from '../../src/config';
 import { systemClock } from '../../src/kernel/clock';
-import { readAsset } from '../../src/kernel/assets';
 import { SCOPES } from '../../src/kernel/scopes';
-import { Descriptors, type MethodDescriptor } from '../../src/api/descriptors/descriptors';
+import { type MethodDescriptor, getApiDescriptors } from '../../src/api/descriptors/descriptors';
 import { headers, MemoryLog, parseError, type GrpcErrorInfo } from './edge';
 import type { TestDatabase, TestEngine } from './engines';
 
 /** The protos, as the server reads them. */
-export const descriptors = new Descriptors(readAsset('image.binpb'));
+export const descriptors = getApiDescriptors();
 
 /** What a client gets from one call: the bytes of the first response, or the error. */
 export interface Outcome {

@@ -8,6 +8,7 @@ import {
   type FileRegistry,
 } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema, type FileDescriptorSet } from '@bufbuild/protobuf/wkt';
+import { readAsset } from '../../kernel/assets';
 import { isScope, type Scope } from '../../kernel/scopes';
 import type { ResourceKind } from '../../kernel/resourceScope';
 import { readOption } from './protoOptions';
@@ -150,6 +151,13 @@ interface HttpRule {
   readonly body: string;
   readonly pattern: { readonly case?: string; readonly value?: unknown };
   readonly additionalBindings: readonly HttpRule[];
+}
+
+let apiDescriptors: Descriptors | undefined;
+
+/** Returns the descriptors of the API of this program, which are parsed once per process. */
+export function getApiDescriptors(): Descriptors {
+  return (apiDescriptors ??= new Descriptors(readAsset('image.binpb')));
 }
 
 /** The compiled protos, for gRPC, REST and reflection. */

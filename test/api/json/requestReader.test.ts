@@ -1,9 +1,8 @@
-import { readAsset } from '../../../src/kernel/assets';
 import type { Violation } from '../../../src/kernel/errors';
-import { Descriptors } from '../../../src/api/descriptors/descriptors';
+import { getApiDescriptors } from '../../../src/api/descriptors/descriptors';
 import { RequestReaders, type RequestParts } from '../../../src/api/json/requestReader';
 
-const descriptors = new Descriptors(readAsset('image.binpb'));
+const descriptors = getApiDescriptors();
 const readers = new RequestReaders(descriptors);
 
 interface Outcome {

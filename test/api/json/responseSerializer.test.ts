@@ -12,13 +12,12 @@ import {
 } from '../../../src/gen/actuator_command/v2/actuator_command_service';
 import { AggregateBucket, Reading } from '../../../src/gen/sensorquery/v1/sensor_query_service';
 import { Uplink } from '../../../src/gen/gateway/v1/gateway_service';
-import { readAsset } from '../../../src/kernel/assets';
-import { Descriptors } from '../../../src/api/descriptors/descriptors';
+import { getApiDescriptors } from '../../../src/api/descriptors/descriptors';
 import { ResponseSerializers } from '../../../src/api/json/responseSerializer';
 import { getEnumWord, listEnumWords } from '../../../src/api/json/enumWords';
 import { parseDuration, formatDuration, parseTimestamp, formatTimestamp } from '../../../src/api/json/times';
 
-const descriptors = new Descriptors(readAsset('image.binpb'));
+const descriptors = getApiDescriptors();
 const writers = new ResponseSerializers(descriptors);
 
 const parseType = (name: string): DescMessage => descriptors.registry.getMessage(name) as DescMessage;

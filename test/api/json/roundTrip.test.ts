@@ -13,16 +13,15 @@ import * as queries from '../../../src/gen/sensorquery/v1/sensor_query_service';
 import * as sensorTemplates from '../../../src/gen/sensor_template/v2/sensor_template_service';
 import * as widgets from '../../../src/gen/widget/v2/widget_service';
 import * as users from '../../../src/gen/userprofile/user_profile_service';
-import { readAsset } from '../../../src/kernel/assets';
 import type { Violation } from '../../../src/kernel/errors';
-import { Descriptors } from '../../../src/api/descriptors/descriptors';
+import { getApiDescriptors } from '../../../src/api/descriptors/descriptors';
 import { ResponseSerializers } from '../../../src/api/json/responseSerializer';
 import { RequestReaders } from '../../../src/api/json/requestReader';
 import { parseStrict } from '../../../src/api/json/strictJson';
 import { ArbitraryMessages } from './arbitraryMessages';
 
 const SEED = 20_270_116;
-const descriptors = new Descriptors(readAsset('image.binpb'));
+const descriptors = getApiDescriptors();
 const readers = new RequestReaders(descriptors);
 const writers = new ResponseSerializers(descriptors);
 const arbitrary = new ArbitraryMessages(descriptors);
