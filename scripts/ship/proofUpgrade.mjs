@@ -126,14 +126,20 @@ function listDifferences(before, after, path) {
     return normalize(before) === normalize(after)
       ? []
       : [`${path}: ${JSON.stringify(before)} became ${JSON.stringify(after)}`];
-  if (Array.isArray(before) && Array.isArray(after) && [...before, ...after].every((one) => typeof one === 'string')) {
-    const changed = [
-      ...before.filter((one) => !after.includes(one)).map((one) => `${path}: "${one}" is missing`),
-      ...after.filter((one) => !before.includes(one)).map((one) => `${path}: "${one}" is new`),
-    ];
-    if (changed.length > 0) return changed;
+  if (Array.isArray(before)) {
+    const changedTexts = listChangedTexts(before, after ?? []).map((change) => `${path}: ${change}`);
+    if (changedTexts.length > 0) return changedTexts;
+    if (before.length !== after?.length) return [`${path}: ${before.length} became ${after?.length}`];
   }
-  if (Array.isArray(before) && before.length !== after?.length)
-    return [`${path}: ${before.length} became ${after?.length}`];
   return Object.entries(before).flatMap(([name, value]) => listDifferences(value, after?.[name], `${path} ${name}`));
 }
+
+/** Lists the texts that only one of two arrays contains. */
+function listChangedTexts(before, after) {
+  return [
+    ...listMissingTexts(before, after).map((text) => `"${text}" is missing`),
+    ...listMissingTexts(after, before).map((text) => `"${text}" is new`),
+  ];
+}
+
+const listMissingTexts = (from, others) => from.filter((one) => typeof one === 'string' && !others.includes(one));

@@ -210,7 +210,7 @@ export class DeviceListRepository {
       foldedSearch,
     );
     if (lastSeenBefore === undefined) return matches;
-    // Not by the hour: the engine would start with that index, but the name is more selective.
+    // Not by the column of the hour: the engine would choose its index, but the name is more selective.
     return matches.whereRaw(`${SEEN_AT} < ?`, [lastSeenBefore]);
   }
 }

@@ -22,7 +22,7 @@ import { type DuplicateCandidate, ExecutionRepository } from './store/executionR
 import { ExecutionTriggerRepository } from './store/executionTriggerRepository';
 import { ExecutionViewRepository, type UpdatedPosition } from './store/executionViewRepository';
 import { InputRevisionRepository } from './submit/inputRevisionRepository';
-import type { ExecutionStore } from './ledger/executionStore';
+import type { ExecutionStore } from './changes/executionStore';
 import {
   getDedupeKey,
   findExecutionIdByTrigger,
@@ -96,7 +96,7 @@ export class ExecutionService {
   constructor(
     private readonly options: {
       readonly database: Database;
-      readonly ledger: ExecutionStore;
+      readonly executionStore: ExecutionStore;
       readonly encoder: Encoder;
       readonly clock: Clock;
       readonly cursors: Cursors;
@@ -199,9 +199,9 @@ export class ExecutionService {
         const execution = await repos.executions.get(organizationId, id);
         if (keyScope) await lockAndAssertInScope(repos, execution, keyScope);
         if (wasCancelled(execution)) return true;
-        const change = this.options.ledger.plan(execution, { kind: 'cancelled' }, { source: 'api' });
+        const change = this.options.executionStore.plan(execution, { kind: 'cancelled' }, { source: 'api' });
         if (!change) throw notCancellable(execution);
-        return (await this.options.ledger.store(db, organizationId, [change])).length > 0;
+        return (await this.options.executionStore.save(db, organizationId, [change])).length > 0;
       });
     }
     return await this.work.repos.executionViews.get(organizationId, id);
@@ -266,7 +266,7 @@ export class ExecutionService {
     const data = { trigger_id: execution.triggerId, ...(reason && { rejection_reason: reason }) };
     // Executions come first and the counter of events second, which is the lock order of all transactions.
     if (!reason) await clearContradictedDedupeKeys(new ExecutionRepository(db), candidates, submitted);
-    await this.options.ledger.create(db, submitted, reason ? undefined : getDedupeKey(execution), {
+    await this.options.executionStore.create(db, submitted, reason ? undefined : getDedupeKey(execution), {
       source: 'api',
       data,
     });

@@ -13,7 +13,7 @@ import { ExecutionCounts } from './executionCounts';
 import { ExecutionService } from './executionService';
 import { getNextDeadline } from './machine/executionTimes';
 import { ExecutionWatch } from './watch/executionWatch';
-import { type Change, ExecutionStore } from './ledger/executionStore';
+import { type Change, ExecutionStore } from './changes/executionStore';
 import { DisconnectHandler } from './evidence/disconnectHandler';
 import { SensorEvidence } from './evidence/sensorEvidence';
 import { TargetRemoval } from './evidence/targetRemoval';
@@ -71,19 +71,19 @@ export class Executions {
 
   constructor(private readonly options: ExecutionsOptions) {
     const { database, hub, encoder, clock, cursors, log } = options;
-    const ledger = new ExecutionStore({ clock, onCommitted: (changes) => this.handleCommitted(changes) });
-    this.dispatcher = new Dispatcher({ database, ledger, hub, clock, log, dispatches: this.counts.dispatches });
-    this.deadlines = new DeadlineScheduler({ database, ledger, dispatcher: this.dispatcher, clock, log });
+    const executionStore = new ExecutionStore({ clock, onCommitted: (changes) => this.handleCommitted(changes) });
+    this.dispatcher = new Dispatcher({ database, executionStore, hub, clock, log, dispatches: this.counts.dispatches });
+    this.deadlines = new DeadlineScheduler({ database, executionStore, dispatcher: this.dispatcher, clock, log });
     this.evidenceService = new EvidenceService({
       database,
-      ledger,
+      executionStore,
       log,
       onFinalCommandHeld: (connectionId, executionId) => this.rememberFinalAtPeer(connectionId, executionId),
     });
-    this.disconnectHandler = new DisconnectHandler({ database, ledger });
-    this.sensorEvidence = new SensorEvidence(ledger);
-    this.targetRemoval = new TargetRemoval(ledger, this.dispatcher);
-    this.service = new ExecutionService({ database, ledger, encoder, clock, cursors });
+    this.disconnectHandler = new DisconnectHandler({ database, executionStore });
+    this.sensorEvidence = new SensorEvidence(executionStore);
+    this.targetRemoval = new TargetRemoval(executionStore, this.dispatcher);
+    this.service = new ExecutionService({ database, executionStore, encoder, clock, cursors });
     this.watch = new ExecutionWatch({ database, cursors, feed: this.feed, clock });
   }
 

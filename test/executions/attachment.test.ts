@@ -6,7 +6,7 @@ import {
   ResultOutcome,
 } from '../../src/gen/gateway/v1/gateway_service';
 import { EvidenceService } from '../../src/executions/evidence/evidenceService';
-import { ExecutionStore } from '../../src/executions/ledger/executionStore';
+import { ExecutionStore } from '../../src/executions/changes/executionStore';
 import { engines, type TestDatabase } from '../support/engines';
 import type { ExecutionFixture, Target } from './executionFixture';
 import { fixtureForAll } from './executionSuite';
@@ -223,10 +223,13 @@ describe.each(engines())('attaching on $name', ({ createDatabase }) => {
     await first.command(3);
     await first.cut();
     const stored: number[] = [];
-    const ledger = new ExecutionStore({ clock: fixture.clock, onCommitted: (changes) => stored.push(changes.length) });
+    const executionStore = new ExecutionStore({
+      clock: fixture.clock,
+      onCommitted: (changes) => stored.push(changes.length),
+    });
     const service = new EvidenceService({
       database: db.database,
-      ledger,
+      executionStore,
       log: fixture.log,
       onFinalCommandHeld: () => {},
     });

@@ -1,6 +1,6 @@
 import { ConnectionDispatcher } from '../../src/executions/dispatch/connectionDispatcher';
 import { ExecutionRepository } from '../../src/executions/store/executionRepository';
-import { ExecutionStore } from '../../src/executions/ledger/executionStore';
+import { ExecutionStore } from '../../src/executions/changes/executionStore';
 import { Counter } from '../../src/kernel/counter';
 import { engines, type TestDatabase } from '../support/engines';
 import type { ExecutionFixture } from './executionFixture';
@@ -17,7 +17,7 @@ describe.each(engines())('the dispatch line of a connection on $name', ({ create
     const sent: string[] = [];
     const peer = { peerId: 'gw-1', bootId: 'boot-1', session: 1, capacity: 16 };
     const done = Promise.withResolvers<void>();
-    const ledger = new ExecutionStore({
+    const executionStore = new ExecutionStore({
       clock: fixture.clock,
       onCommitted: ([change]) => {
         if (change?.after.state === 'enqueued') done.resolve();
@@ -34,7 +34,7 @@ describe.each(engines())('the dispatch line of a connection on $name', ({ create
       },
     };
     const line = new ConnectionDispatcher(
-      { database: db.database, ledger, hub, dispatches: new Counter(), clock: fixture.clock, log: fixture.log },
+      { database: db.database, executionStore, hub, dispatches: new Counter(), clock: fixture.clock, log: fixture.log },
       'org-1',
       connectionId,
     );

@@ -1,6 +1,6 @@
 import type { Downlink, Peer, SendResult } from '../../src/connections';
 import { Executions, ExecutionService, type ShownExecution } from '../../src/executions';
-import { ExecutionStore } from '../../src/executions/ledger/executionStore';
+import { ExecutionStore } from '../../src/executions/changes/executionStore';
 import { Cursors } from '../../src/kernel/pages';
 import { MemoryLog } from '../support/edge';
 import { noEncoder } from '../support/encoders';
@@ -106,7 +106,7 @@ describe.each(engines())('the dispatcher on $name', ({ createDatabase }) => {
       encoder: noEncoder,
       clock,
       cursors: new Cursors(Buffer.alloc(32)),
-      ledger: new ExecutionStore({ clock: fixture.clock, onCommitted: () => {} }),
+      executionStore: new ExecutionStore({ clock: fixture.clock, onCommitted: () => {} }),
     });
     const given = await fixture.target();
     const editing = db.database.transaction(async ({ knex, dialect }) => {

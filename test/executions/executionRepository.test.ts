@@ -1,7 +1,7 @@
 import type { Database } from '../../src/database';
 import { ExecutionRepository } from '../../src/executions/store/executionRepository';
 import { statements as common } from '../../src/executions/store/executionStatements';
-import { ExecutionStore } from '../../src/executions/ledger/executionStore';
+import { ExecutionStore } from '../../src/executions/changes/executionStore';
 import { openStatements } from '../../src/executions/store/openStatements';
 import { engines, type TestDatabase, type TestEngine } from '../support/engines';
 import { TestClock } from '../support/testClock';
@@ -130,12 +130,12 @@ describe.each(engines())('the execution repository on $name', ({ name, createDat
 
   it('stores a change only on the version that was read, together with its event', async () => {
     const { executionId } = await fixture.execute(await fixture.target());
-    const ledger = new ExecutionStore({ clock: new TestClock(), onCommitted: () => {} });
+    const executionStore = new ExecutionStore({ clock: new TestClock(), onCommitted: () => {} });
     const { database } = db;
     const execution = await new ExecutionRepository(database.db).get('org-1', executionId);
-    const change = ledger.plan(execution, { kind: 'cancelled' }, SOURCE);
+    const change = executionStore.plan(execution, { kind: 'cancelled' }, SOURCE);
     const store = async (): Promise<number> =>
-      (await database.transaction(async (tx) => await ledger.store(tx, 'org-1', change ? [change] : []))).length;
+      (await database.transaction(async (tx) => await executionStore.save(tx, 'org-1', change ? [change] : []))).length;
     expect(await Promise.all([store(), store()])).toEqual(expect.arrayContaining([1, 0]));
     expect((await fixture.get(executionId)).events.map((event) => event.event)).toEqual(['submitted', 'cancelled']);
   });
@@ -148,14 +148,14 @@ describe.each(engines())('the execution repository on $name', ({ name, createDat
         .orderBy('position')
         .pluck<number[]>('position');
     const { executionId } = await fixture.execute(await fixture.target());
-    const ledger = new ExecutionStore({ clock: new TestClock(), onCommitted: () => {} });
-    const change = ledger.plan(
+    const executionStore = new ExecutionStore({ clock: new TestClock(), onCommitted: () => {} });
+    const change = executionStore.plan(
       await new ExecutionRepository(db.database.db).get('org-1', executionId),
       { kind: 'cancelled' },
       SOURCE,
     );
     const failing = db.database.transaction(async (tx) => {
-      await ledger.store(tx, 'org-1', change ? [change] : []);
+      await executionStore.save(tx, 'org-1', change ? [change] : []);
       throw new Error('on purpose');
     });
     await expect(failing).rejects.toThrow('on purpose');
@@ -191,8 +191,8 @@ describe.each(engines())('the execution repository on $name', ({ name, createDat
       params: { a: [null, { b: 'ü' }] },
       evidence: 'sensor' as const,
     };
-    const ledger = new ExecutionStore({ clock: new TestClock(), onCommitted: () => {} });
-    await db.database.transaction(async (tx) => await ledger.create(tx, copy, undefined, SOURCE));
+    const executionStore = new ExecutionStore({ clock: new TestClock(), onCommitted: () => {} });
+    await db.database.transaction(async (tx) => await executionStore.create(tx, copy, undefined, SOURCE));
     const { payload, ...rest } = await executions.get('org-1', copy.id);
     const { payload: _given, ...given } = copy;
     expect(rest).toEqual(given);

@@ -224,8 +224,9 @@ export class KeyService {
   }
 
   /**
-   * Returns a function that loads the current permissions of the caller in the transaction of a change. The caller must
-   * see the key, have all permissions of the changed key, and be an owner to change the key of an owner.
+   * Returns a function that loads the caller again in the transaction of a key change, with a check of each key that is
+   * changed: the caller must see the key, have all permissions of the changed key, and be an owner to change the key of
+   * an owner.
    */
   private createCallerLoader(caller: Principal): LoadKeyChangeCaller {
     return async (repos) => {

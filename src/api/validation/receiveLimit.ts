@@ -83,7 +83,7 @@ function isJson({ typeName }: DescMessage): boolean {
   return ['google.protobuf.Struct', 'google.protobuf.Value', 'google.protobuf.ListValue'].includes(typeName);
 }
 
-/** Whether the values of a field are free JSON, or messages with such a field. */
+/** Whether the values of a field are arbitrary JSON (a Struct, for example), or messages with such a field. */
 function containsJson({ message }: DescField): boolean {
   return (
     message !== undefined &&

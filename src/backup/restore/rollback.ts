@@ -50,11 +50,11 @@ export function isDatabaseCopy(file: string): boolean {
 }
 
 /**
- * Replaces the database of its data folder with a copy and renames the previous one, to revert a migration. Images,
- * keys and certificates stay. Executions that are open in the copy are closed as in a restore, because they may have
- * been sent since then. A failed or killed rollback leaves the database unchanged, or prevents a start until it is
- * repeated. Throws `backup_engine_mismatch`, `copy_invalid`, `rollback_unavailable`, `restore_unfinished`,
- * `data_dir_in_use`, `insufficient_space`, `schema_version_unsupported`, `backup_corrupt`.
+ * Reverts a migration: replaces the database of the data folder with the copy that was made before it, and renames the
+ * previous one. Images, keys and certificates stay. Executions that are open in the copy are closed as in a restore,
+ * because they may have been sent since then. A failed or killed rollback leaves the database unchanged, or prevents a
+ * start until it is repeated. Throws `backup_engine_mismatch`, `copy_invalid`, `rollback_unavailable`,
+ * `restore_unfinished`, `data_dir_in_use`, `insufficient_space`, `schema_version_unsupported`, `backup_corrupt`.
  */
 export async function rollBackDatabase(options: RestoreOptions): Promise<RollbackResult> {
   const { file, dataDir, clock, signal } = options;

@@ -7,7 +7,7 @@ import { DeadlineTimer } from '../timers/deadlineTimer';
 import type { Execution } from '../execution';
 import type { DispatchResult } from '../executionCounts';
 import { ExecutionRepository } from '../store/executionRepository';
-import type { Change, ExecutionStore } from '../ledger/executionStore';
+import type { Change, ExecutionStore } from '../changes/executionStore';
 
 /** The part of the connector hub that the dispatcher uses: the attached peer, and a way to send and to cancel. */
 export type DispatchHub = Pick<ConnectorHub, 'peer' | 'send' | 'cancelUnsent'>;
@@ -15,7 +15,7 @@ export type DispatchHub = Pick<ConnectorHub, 'peer' | 'send' | 'cancelUnsent'>;
 /** Dependencies of a connection dispatcher. */
 export interface DispatchOptions {
   readonly database: Database;
-  readonly ledger: ExecutionStore;
+  readonly executionStore: ExecutionStore;
   readonly hub: DispatchHub;
   /** Counts the outcome of each attempt. */
   readonly dispatches: Pick<Counter<DispatchResult>, 'add'>;
@@ -161,13 +161,15 @@ export class ConnectionDispatcher {
    * be sent.
    */
   private async claim(physicalDeviceIds: readonly string[], peer: Peer): Promise<Execution[]> {
-    const { database, ledger, clock } = this.options;
+    const { database, executionStore, clock } = this.options;
     const event = { kind: 'dispatch', peerId: peer.peerId, bootId: peer.bootId } as const;
     const readAt = clock.now();
     const { heads, claimed } = await database.transaction(async (db) => {
       const heads = await this.listHeads(db, physicalDeviceIds);
-      const changes = heads.map((head) => ledger.plan(head, event, ORIGIN)).filter((change) => change !== undefined);
-      const claimed = await ledger.store(db, this.organizationId, changes);
+      const changes = heads
+        .map((head) => executionStore.plan(head, event, ORIGIN))
+        .filter((change) => change !== undefined);
+      const claimed = await executionStore.save(db, this.organizationId, changes);
       // Before the commit: after it, another caller may cancel them.
       this.unsentIds = new Set(claimed.map(({ after }) => after.id));
       return { heads, claimed };
@@ -226,14 +228,14 @@ export class ConnectionDispatcher {
 
   /** Puts back an execution that was provably not sent, whatever else happened to this attempt concurrently. */
   private async putBack({ id, attempts }: Execution): Promise<void> {
-    const { database, ledger } = this.options;
+    const { database, executionStore } = this.options;
     for (let mustRetry = true; mustRetry;) {
       mustRetry = await database.transaction(async (db) => {
         const current = await new ExecutionRepository(db).find(this.organizationId, id);
         const isSameAttempt = current?.attempts === attempts; // otherwise it was put back and sent again
-        const change = isSameAttempt ? ledger.plan(current, { kind: 'known_undelivered' }, ORIGIN) : undefined;
+        const change = isSameAttempt ? executionStore.plan(current, { kind: 'known_undelivered' }, ORIGIN) : undefined;
         if (!change) return false;
-        return (await ledger.store(db, this.organizationId, [change])).length === 0; // changed concurrently: try again
+        return (await executionStore.save(db, this.organizationId, [change])).length === 0; // changed concurrently: try again
       });
     }
   }

@@ -2,7 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Database } from '../../database';
 import { DeadlineRepository } from '../store/deadlineRepository';
 import type { Execution } from '../execution';
-import type { ExecutionStore } from '../ledger/executionStore';
+import type { ExecutionStore } from '../changes/executionStore';
 
 const LINK_LOST = { kind: 'link_lost' } as const;
 
@@ -15,7 +15,7 @@ export class DisconnectHandler {
   private readonly running = new Set<Promise<void>>();
   private stopped = false;
 
-  constructor(private readonly options: { readonly database: Database; readonly ledger: ExecutionStore }) {}
+  constructor(private readonly options: { readonly database: Database; readonly executionStore: ExecutionStore }) {}
 
   /** Marks all executions in transit on all connections, after the server itself was down. */
   async markAll(): Promise<void> {
@@ -63,13 +63,13 @@ export class DisconnectHandler {
     after: string,
     source: string,
   ): Promise<Execution[]> {
-    const { database, ledger } = this.options;
+    const { database, executionStore } = this.options;
     return await database.transaction(async (db) => {
       const executions = await new DeadlineRepository(db).listInTransit(organizationId, connectionId, after);
-      await ledger.store(
+      await executionStore.save(
         db,
         organizationId,
-        executions.flatMap((execution) => ledger.plan(execution, LINK_LOST, { source }) ?? []),
+        executions.flatMap((execution) => executionStore.plan(execution, LINK_LOST, { source }) ?? []),
       );
       return executions;
     });

@@ -7,7 +7,7 @@ import { type Execution, isFinal } from '../execution';
 import { type ExecutionEvent, reportsDelivery } from '../machine/executionEvent';
 import { UplinkRepository } from '../../devices';
 import { ExecutionRepository } from '../store/executionRepository';
-import type { Change, EventOrigin, ExecutionStore } from '../ledger/executionStore';
+import type { Change, EventOrigin, ExecutionStore } from '../changes/executionStore';
 
 const IN_TRANSIT_PAGE_SIZE = 100;
 const MAX_ATTEMPTS = 5;
@@ -16,7 +16,7 @@ const MAX_LOGGED_IDS = 10;
 
 interface EvidenceOptions {
   readonly database: Database;
-  readonly ledger: ExecutionStore;
+  readonly executionStore: ExecutionStore;
   readonly log: Logger;
   /** Called when the peer still has a command whose execution is already final. */
   readonly onFinalCommandHeld: (connectionId: string, executionId: string) => void;
@@ -108,7 +108,7 @@ export class EvidenceService {
    * state is unknown.
    */
   private async handleMissing(attachment: Attachment): Promise<void> {
-    const { database, ledger } = this.options;
+    const { database, executionStore } = this.options;
     const { organizationId, connectionId } = attachment;
     const reportedIds = new Set([
       ...attachment.known.map(({ executionId }) => executionId),
@@ -122,12 +122,12 @@ export class EvidenceService {
       const missing = page.filter(({ id }) => !reportedIds.has(id));
       const changes = missing.flatMap(
         (execution) =>
-          ledger.plan(execution, getReattachEvent(execution, attachment), { source: attachment.source }) ?? [],
+          executionStore.plan(execution, getReattachEvent(execution, attachment), { source: attachment.source }) ?? [],
       );
       await this.processTogetherOrSingly(
         changes,
         async (batch) => {
-          await database.transaction(async (db) => await ledger.store(db, organizationId, batch));
+          await database.transaction(async (db) => await executionStore.save(db, organizationId, batch));
         },
         ({ after }) => after.id,
       );
@@ -208,7 +208,7 @@ export class EvidenceService {
     source: EvidenceSource,
     reports: readonly EvidenceReport[],
   ): Promise<Map<string, EvidenceOutcome>> {
-    const { database, ledger } = this.options;
+    const { database, executionStore } = this.options;
     return await database.transaction(async (db) => {
       const repository = new ExecutionRepository(db);
       const executions = await repository.findAll(
@@ -227,7 +227,7 @@ export class EvidenceService {
         if (change) plannedChanges.push(change);
       }
       const changes = await leaveTakenSlots(repository, plannedChanges);
-      const stored = new Set(await ledger.store(db, source.organizationId, changes));
+      const stored = new Set(await executionStore.save(db, source.organizationId, changes));
       for (const change of changes) if (!stored.has(change)) outcomes.delete(change.after.id); // tried again
       return outcomes;
     });
@@ -238,11 +238,11 @@ export class EvidenceService {
    * evidence only repeats what is known, such as the acknowledgement of the transport after that of the device.
    */
   private planChange(execution: Execution, source: string, evidence: Evidence): Change | undefined {
-    const { ledger } = this.options;
+    const { executionStore } = this.options;
     const { event, origin } = toExecutionEvent(evidence, source);
     return (
-      ledger.plan(execution, event, origin) ??
-      (isFinal(execution.state) ? ledger.planLate(execution, event, origin) : undefined)
+      executionStore.plan(execution, event, origin) ??
+      (isFinal(execution.state) ? executionStore.planLate(execution, event, origin) : undefined)
     );
   }
 }

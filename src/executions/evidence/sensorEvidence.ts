@@ -1,11 +1,11 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Db } from '../../database';
-import type { Change, EventOrigin } from '../ledger/changePlan';
+import type { Change, EventOrigin } from '../changes/changePlan';
 import { type Execution, isFinal } from '../execution';
 import type { ExecutionEvent } from '../machine/executionEvent';
 import { ExecutionRepository } from '../store/executionRepository';
 import { EXECUTION_BATCH_SIZE } from '../store/openStatements';
-import type { ExecutionStore } from '../ledger/executionStore';
+import type { ExecutionStore } from '../changes/executionStore';
 import {
   expectsOtherValue,
   isAfterDelivery,
@@ -56,7 +56,7 @@ const MAX_DATE_MS = 8.64e15;
 
 /** Changes executions according to the sensor readings of their device's uplinks. */
 export class SensorEvidence {
-  constructor(private readonly ledger: ExecutionStore) {}
+  constructor(private readonly executionStore: ExecutionStore) {}
 
   /**
    * Checks the executions of the uplink's physical device that wait for it, in queue order, inside the uplink's
@@ -74,7 +74,7 @@ export class SensorEvidence {
       );
       if (waiting.length === 0) return;
       const changes = await this.planChanges(executions, uplink, waiting);
-      const stored = await this.ledger.store(db, organizationId, changes);
+      const stored = await this.executionStore.save(db, organizationId, changes);
       if (stored.length === changes.length) return;
       for (const { after } of stored) changedIds.add(after.id);
     }
@@ -101,7 +101,7 @@ export class SensorEvidence {
   /** Plans the change by the strongest event that changes the execution; undefined if no event does. */
   private planChange(execution: Execution, uplink: UplinkSample, readings: SensorReadings): Change | undefined {
     for (const event of listUplinkEvents(execution, uplink, readings)) {
-      const change = this.ledger.plan(execution, event, ORIGIN);
+      const change = this.executionStore.plan(execution, event, ORIGIN);
       if (change) return change;
     }
     return undefined;
@@ -124,7 +124,7 @@ export class SensorEvidence {
     );
     if (!newer) return change;
     const values = getValuesOfExpectedSensors(before, uplink.readings);
-    return this.ledger.plan(before, { kind: 'superseded', byExecutionId: newer.id, values }, ORIGIN) ?? change;
+    return this.executionStore.plan(before, { kind: 'superseded', byExecutionId: newer.id, values }, ORIGIN) ?? change;
   }
 }
 

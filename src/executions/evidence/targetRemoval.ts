@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Db } from '../../database';
 import type { Dispatcher } from '../dispatch/dispatcher';
-import type { ExecutionStore } from '../ledger/executionStore';
+import type { ExecutionStore } from '../changes/executionStore';
 import type { ExecutionEvent } from '../machine/executionEvent';
 import { DeadlineRepository } from '../store/deadlineRepository';
 
@@ -10,7 +10,7 @@ const MAX_ATTEMPTS = 5;
 /** Finishes the executions of devices that can no longer be reached. */
 export class TargetRemoval {
   constructor(
-    private readonly ledger: ExecutionStore,
+    private readonly executionStore: ExecutionStore,
     private readonly dispatcher: Dispatcher,
   ) {}
 
@@ -32,9 +32,9 @@ export class TargetRemoval {
       if (open.length === 0) return;
       const changes = open.flatMap((execution) => {
         const events = this.dispatcher.cancelBefore(removed, execution);
-        return this.ledger.planAll(execution, events, { source: 'api' }) ?? [];
+        return this.executionStore.planAll(execution, events, { source: 'api' }) ?? [];
       });
-      const stored = await this.ledger.store(db, organizationId, changes);
+      const stored = await this.executionStore.save(db, organizationId, changes);
       if (stored.length === 0) failedAttempts += 1;
       await yieldToEventLoop();
     }

@@ -2,7 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Database, Db } from '../../database';
 import type { Clock } from '../../kernel/clock';
 import type { ExecutionState } from '../execution';
-import { ExecutionStore } from '../ledger/executionStore';
+import { ExecutionStore } from '../changes/executionStore';
 import { RestoredRepository } from '../store/restoredRepository';
 
 /** Devices per transaction. A commit for each device would be most of the work. */
@@ -31,12 +31,12 @@ export async function expireRestoredExecutions({
   clock,
   backupCreatedAt,
 }: ExpireRestoredOptions): Promise<ReadonlyMap<ExecutionState, number>> {
-  const ledger = new ExecutionStore({ clock, onCommitted: () => {} }); // no server is running that could be notified
+  const executionStore = new ExecutionStore({ clock, onCommitted: () => {} }); // no server is running that could be notified
   const countByState = new Map<ExecutionState, number>();
   await database.transaction(async (db) => await new RestoredRepository(db).skipPositions(SKIPPED_POSITIONS));
   for (;;) {
     const states = await database.transaction(
-      async (db) => await finishBatch(db, ledger, { backup_created_at: backupCreatedAt }),
+      async (db) => await finishBatch(db, executionStore, { backup_created_at: backupCreatedAt }),
     );
     if (states.length === 0) return countByState;
     for (const state of states) countByState.set(state, (countByState.get(state) ?? 0) + 1);
@@ -47,7 +47,7 @@ export async function expireRestoredExecutions({
 /** Finishes the executions of some devices and returns their former states; empty if there are no more. */
 async function finishBatch(
   db: Db,
-  ledger: ExecutionStore,
+  executionStore: ExecutionStore,
   data: Readonly<Record<string, unknown>>,
 ): Promise<ExecutionState[]> {
   const open = new RestoredRepository(db);
@@ -57,9 +57,9 @@ async function finishBatch(
     const [first] = executions;
     if (!first) break;
     const changes = executions.flatMap(
-      (execution) => ledger.plan(execution, { kind: 'restored' }, { source: 'restore', data }) ?? [],
+      (execution) => executionStore.plan(execution, { kind: 'restored' }, { source: 'restore', data }) ?? [],
     );
-    const stored = await ledger.store(db, first.organizationId, changes);
+    const stored = await executionStore.save(db, first.organizationId, changes);
     if (stored.length === 0)
       throw new Error(
         `execution ${first.id} could not be finished: another process is writing to the restored database; stop it and restore again`,

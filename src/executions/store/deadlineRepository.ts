@@ -37,10 +37,11 @@ export class DeadlineRepository {
   }
 
   /**
-   * Reads at most EXECUTION_BATCH_SIZE existing executions whose timer has expired. Their `query` (the command that
-   * asks the device for its state) is read only in states in which a timer may send it. Throws if a row is invalid.
+   * Reads the executions with these ids, at most EXECUTION_BATCH_SIZE, whose timer has expired. Their `query` (the
+   * command that asks the device for its state) is read only in states in which a timer may send it. Throws if a row is
+   * invalid.
    */
-  async listForDeadlines(organizationId: string, ids: readonly string[]): Promise<Execution[]> {
+  async listWithExpiredTimer(organizationId: string, ids: readonly string[]): Promise<Execution[]> {
     // The statement has a fixed number of parameters, so the first id is repeated.
     const padding = Array.from({ length: EXECUTION_BATCH_SIZE - ids.length }, () => ids[0] ?? '');
     return (await this.db.all<ExecutionRow>(statements.withExpiredTimers, [organizationId, ...ids, ...padding])).map(

@@ -222,8 +222,8 @@ export class ExecutionRepository {
   }
 
   /**
-   * Inserts the query of an execution. The query gets the queue order of that execution, so it comes before all waiting
-   * executions. The events of the query are not logged yet.
+   * Inserts the query that verifies an execution (see `parentExecutionId`). The query gets the queue order of that
+   * execution, so it is sent before all waiting executions. The caller adds its events to the event log.
    */
   async insertQuery(execution: Execution): Promise<void> {
     const [parent] = await this.db.all<{ queue_order: number }>(statements.queueOrder, [

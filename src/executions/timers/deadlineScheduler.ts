@@ -10,7 +10,7 @@ import type { Dispatcher } from '../dispatch/dispatcher';
 import type { Execution } from '../execution';
 import type { ExecutionEvent, Timer } from '../machine/executionEvent';
 import { findExpiredTimer } from '../machine/executionTimes';
-import type { ExecutionStore } from '../ledger/executionStore';
+import type { ExecutionStore } from '../changes/executionStore';
 import { EXECUTION_BATCH_SIZE } from '../store/openStatements';
 
 /** The number of due executions that one query returns. They are processed in smaller batches. */
@@ -25,7 +25,7 @@ const CHECK_INTERVAL_MS = 5000;
 
 interface DeadlineSchedulerOptions {
   readonly database: Database;
-  readonly ledger: ExecutionStore;
+  readonly executionStore: ExecutionStore;
   readonly dispatcher: Dispatcher;
   readonly clock: Clock;
   readonly log: Logger;
@@ -178,13 +178,16 @@ export class DeadlineScheduler {
    * concurrently.
    */
   private async applyExpiredTimers(organizationId: string, ids: readonly string[], now: number): Promise<number> {
-    const { database, ledger } = this.options;
-    const executions = await new DeadlineRepository(database.db).listForDeadlines(organizationId, ids);
+    const { database, executionStore } = this.options;
+    const executions = await new DeadlineRepository(database.db).listWithExpiredTimer(organizationId, ids);
     const changes = executions.flatMap((execution) => {
       const timer = findExpiredTimer(execution, now);
-      return (timer && ledger.planAll(execution, this.listEvents(execution, timer), { source: 'sweeper' })) ?? [];
+      return (
+        (timer && executionStore.planAll(execution, this.listEvents(execution, timer), { source: 'sweeper' })) ?? []
+      );
     });
-    if (changes.length > 0) await database.transaction(async (db) => await ledger.store(db, organizationId, changes));
+    if (changes.length > 0)
+      await database.transaction(async (db) => await executionStore.save(db, organizationId, changes));
     return changes.length;
   }
 

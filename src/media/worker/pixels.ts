@@ -82,7 +82,10 @@ function computeSpans(size: number, newSize: number): readonly (readonly SpanPar
   });
 }
 
-/** Adds an old row to the sums of a new one. `rowOffset`: the index of the first pixel of the old row. */
+/**
+ * Adds a row of the original image to the sums of a row of the resized one. `rowOffset`: the index of the first pixel of
+ * the original row. `columns`: the original pixels of each resized one.
+ */
 function addRow(
   sums: Float64Array,
   data: Uint8Array,

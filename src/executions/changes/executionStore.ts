@@ -9,7 +9,7 @@ import { ExecutionRepository } from '../store/executionRepository';
 export type { Change, EventOrigin } from './changePlan';
 
 /**
- * The ledger of executions. Stores what happened to executions: state, version, event log and all dependent changes.
+ * Stores what happened to executions: state, version, event log and all dependent changes.
  * Notifies listeners after the commit.
  */
 export class ExecutionStore {
@@ -40,7 +40,7 @@ export class ExecutionStore {
    * Stores changes of one organization and their dependent changes inside the caller's transaction. Returns the changes
    * that were stored; the others conflicted with concurrent changes.
    */
-  async store(db: Db, organizationId: string, changes: readonly Change[]): Promise<Change[]> {
+  async save(db: Db, organizationId: string, changes: readonly Change[]): Promise<Change[]> {
     const executions = new ExecutionRepository(db);
     const stored = await executions.replace(organizationId, changes);
     const all = [...stored, ...(await applyDependentChanges(executions, stored, this.options.clock.now()))];
