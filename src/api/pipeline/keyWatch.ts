@@ -18,8 +18,9 @@ interface WatchedKey {
    * compared only once.
    */
   latestScope: ResourceScope | undefined;
-  /** `repeat`: a check is running, and another one was requested since it began. */
-  checkState: 'idle' | 'running' | 'repeat';
+  isBeingChecked: boolean;
+  /** Whether another check was requested since the current one began. */
+  isRecheckRequested: boolean;
   /** Set if the key expires before the next periodic check. */
   expiryTimer: NodeJS.Timeout | undefined;
 }
@@ -51,7 +52,8 @@ export class KeyWatch {
       principal,
       scopeByCall: new Map(),
       latestScope: principal.resourceScope,
-      checkState: 'idle',
+      isBeingChecked: false,
+      isRecheckRequested: false,
       expiryTimer: undefined,
     };
     watched.principal = principal;
@@ -81,8 +83,8 @@ export class KeyWatch {
     const watched = this.watchedKeys.get(keyId);
     if (!watched) return;
     this.failIfExpired(watched);
-    if (watched.checkState === 'idle') void this.readAndApply(watched);
-    else watched.checkState = 'repeat';
+    if (watched.isBeingChecked) watched.isRecheckRequested = true;
+    else void this.readAndApply(watched);
   }
 
   /** Checks the keys of an organization immediately. */
@@ -101,23 +103,16 @@ export class KeyWatch {
    * meanwhile.
    */
   private async readAndApply(watched: WatchedKey): Promise<void> {
-    watched.checkState = 'running';
-    try {
-      this.applyPrincipal(watched, await this.options.authenticator.recheck(watched.principal));
-    } catch (error) {
-      this.handleCheckError(watched, error);
-    }
-    const shouldRepeat = this.isRepeatRequested(watched) && watched.scopeByCall.size > 0;
-    watched.checkState = 'idle';
-    if (shouldRepeat) void this.readAndApply(watched);
-  }
-
-  /**
-   * Whether another check was requested since the current one began. It is a method, because TypeScript would assume
-   * that the state is still `running` in readAndApply.
-   */
-  private isRepeatRequested({ checkState }: WatchedKey): boolean {
-    return checkState === 'repeat';
+    watched.isBeingChecked = true;
+    do {
+      watched.isRecheckRequested = false;
+      try {
+        this.applyPrincipal(watched, await this.options.authenticator.recheck(watched.principal));
+      } catch (error) {
+        this.handleCheckError(watched, error);
+      }
+    } while (watched.isRecheckRequested && watched.scopeByCall.size > 0);
+    watched.isBeingChecked = false;
   }
 
   /**
