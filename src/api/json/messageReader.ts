@@ -106,7 +106,8 @@ export class MessageReader {
     for (const name of Object.keys(json)) {
       const field = this.fieldByJsonName.get(name);
       if (!field) this.addUnknownField(name, path, out);
-      else if (!addFlag(field, json[name], flags)) this.readField(field, json[name], fields, path, out);
+      else if (meansUnset(field, json[name])) flags.push(...listFlags(field, json[name]));
+      else this.readField(field, json[name], fields, path, out);
     }
     // After all fields, because the client may also set the boolean field itself, before or after the other field.
     for (const flag of flags) this.setFlag(flag, fields, path, out);
@@ -218,15 +219,13 @@ interface Flag {
   readonly setBy: string;
 }
 
-/**
- * Returns true if the JSON value of a field is null or an empty list that means "unset" and is not a value of the
- * field. If that sets a boolean field, for example `clearImages`, appends it to `flags`.
- */
-function addFlag(field: FieldReader, json: unknown, flags: Flag[]): boolean {
-  const isNull = json === null && !field.acceptsNull;
-  const isEmpty = field.emptyClears !== '' && Array.isArray(json) && json.length === 0;
-  if (!isNull && !isEmpty) return false;
-  const name = isNull ? field.nullClears : field.emptyClears;
-  if (name !== '') flags.push({ protoName: name, setBy: field.jsonName });
-  return true;
+/** Whether the JSON value of a field is null or an empty list that means "unset" and is not a value of the field. */
+function meansUnset({ acceptsNull, emptyClears }: FieldReader, json: unknown): boolean {
+  return json === null ? !acceptsNull : emptyClears !== '' && Array.isArray(json) && json.length === 0;
+}
+
+/** Lists the boolean field that an unset value sets to true, for example `clearImages`; empty if there is none. */
+function listFlags({ jsonName, nullClears, emptyClears }: FieldReader, json: unknown): Flag[] {
+  const protoName = json === null ? nullClears : emptyClears;
+  return protoName === '' ? [] : [{ protoName, setBy: jsonName }];
 }

@@ -52,7 +52,7 @@ function readName(
   rules: QueryRules,
   out: Violation[],
 ): void {
-  const location = findField(name, topLevel, out);
+  const location = resolveField(name, topLevel, out);
   if (!location) return;
   const { level, field, topField } = location;
   const violation = findRuleViolation(topField, rules) ?? findShapeViolation(field, texts.length);
@@ -90,10 +90,10 @@ function findShapeViolation(field: FieldReader, count: number): string | undefin
 }
 
 /**
- * Finds the field of a dotted name, such as `bucket.unit`, the level (the message) that contains it, and the field of
- * its first step. Creates missing levels. Appends a violation if there is no such field.
+ * Resolves a dotted name, such as `bucket.unit`, to its field, the level (the message) that contains it, and the field
+ * of its first step. Creates missing levels. Appends a violation if there is no such field.
  */
-function findField(
+function resolveField(
   name: string,
   topLevel: MessageLevel,
   out: Violation[],
