@@ -21,10 +21,11 @@ import type {
 import { connectionDisabled, helloRequired, notAGateway } from './gatewayErrors';
 import { GatewayInbox } from './gatewayInbox';
 import { toAttachment, createKnownResponses, createWelcome } from './gatewayMessages';
-import { getClockId, GatewaySession, type GatewayIdentity } from './gatewaySession';
+import { getClockId, getLogFields, GatewaySession, type GatewayIdentity } from './gatewaySession';
 import { GATEWAY } from './gatewayType';
 import { negotiateVersion, formatSoftware } from './protocolVersions';
 import { SessionSlot } from './sessionSlot';
+import { findReason, formatMessage } from './streamEnd';
 
 /** Dependencies of GatewayConnector. */
 interface GatewayConnectorOptions {
@@ -187,22 +188,49 @@ export class GatewayConnector implements Connector {
   ): Promise<void> {
     const events = this.getEvents();
     const { organizationId, connectionId } = session.identity;
+    const responses = await this.reconcile(session, previous, hello);
+    // The connection may have been disabled in the meantime.
+    const { policy } = await this.authorizeConnection(connectionId, context);
+    if (session.isEnded) return;
+    this.welcome(session, hello, applyPolicyDefaults(policy).maxInFlight);
+    events.ready(organizationId, connectionId);
+    const inbox = new GatewayInbox(session, { ...this.options, arrivals: this.arrivals, events });
+    try {
+      // Concurrently, because a gateway may write before it reads.
+      await Promise.all([session.sendAll(responses), inbox.readAll(requests)]);
+      await session.waitUntilDrained(); // its last messages are acknowledged before the stream ends
+    } finally {
+      inbox.flushLog();
+    }
+  }
+
+  /**
+   * Applies what the Hello says about commands of earlier sessions, in the order of the attachments: after the session
+   * that this one replaced. Returns the responses to the Hello; none if the session has ended.
+   */
+  private async reconcile(
+    session: GatewaySession,
+    previous: GatewaySession | undefined,
+    hello: Hello,
+  ): Promise<AttachResponse[]> {
+    const { organizationId, connectionId } = session.identity;
     let responses: AttachResponse[] = [];
-    // The state must be applied in the order of the attachments, so it waits for the previous ones.
     await session.reconcile(async () => {
       await previous?.waitUntilDrained();
       await this.slots.get(connectionId)?.detaching;
       if (session.isEnded) return;
       const arrival = { receivedAt: this.arrivals.nextArrivalTime(), clock: getClockId(session.identity) };
       const attachment = toAttachment(organizationId, hello, arrival);
-      responses = createKnownResponses(hello, attachment, await events.attached(attachment));
+      responses = createKnownResponses(hello, attachment, await this.getEvents().attached(attachment));
     });
-    // The connection may have been disabled in the meantime.
-    const { policy } = await this.authorizeConnection(connectionId, context);
-    if (session.isEnded) return;
-    const { maxInFlight } = applyPolicyDefaults(policy);
+    return responses;
+  }
+
+  /** Sends the welcome, after which the gateway receives commands, and records that it is attached. */
+  private welcome(session: GatewaySession, hello: Hello, maxInFlight: number): void {
     const protocolVersion = negotiateVersion(hello);
     session.welcome(createWelcome(this.options.clock.now(), maxInFlight, protocolVersion), maxInFlight);
+    const { connectionId } = session.identity;
     const software = formatSoftware(hello.software);
     this.options.statuses.markAttached(connectionId, software);
     this.options.statuses.markMessageReceived(connectionId); // the Hello
@@ -216,15 +244,6 @@ export class GatewayConnector implements Connector {
       },
       'gateway.attached',
     );
-    events.ready(organizationId, connectionId);
-    const inbox = new GatewayInbox(session, { ...this.options, arrivals: this.arrivals, events });
-    try {
-      // Concurrently, because a gateway may write before it reads.
-      await Promise.all([session.sendAll(responses), inbox.readAll(requests)]);
-      await session.waitUntilDrained(); // its last messages are acknowledged before the stream ends
-    } finally {
-      inbox.flushLog();
-    }
   }
 
   /**
@@ -367,33 +386,4 @@ function endOnAbort(signal: AbortSignal, session: GatewaySession): () => void {
   if (signal.aborted) endSession();
   signal.addEventListener('abort', endSession, { once: true });
   return () => signal.removeEventListener('abort', endSession);
-}
-
-/** Returns the fields that identify a session in log lines. */
-function getLogFields(session: GatewaySession): object {
-  const { organizationId, connectionId, gatewayId, bootId } = session.identity;
-  return {
-    organization_id: organizationId,
-    connection_id: connectionId,
-    gateway_id: gatewayId,
-    boot_id: bootId,
-    session: session.number,
-  };
-}
-
-/** Returns the reason of a domain error; `internal` for an unknown error. */
-function findReason(error: unknown): string {
-  return error instanceof DomainError ? error.reason : 'internal';
-}
-
-/** What the end of a stream by the gateway means, by reason; the general messages are about calls of clients. */
-const STREAM_ENDS: Readonly<Record<string, string>> = {
-  cancelled: 'the gateway cancelled its stream',
-  deadline_exceeded: 'the deadline that the gateway set for its stream has passed: attach without a deadline',
-};
-
-/** Returns the message of a domain error. Unknown errors are only described in the log. */
-function formatMessage(error: unknown): string {
-  if (!(error instanceof DomainError)) return 'see the log of the server';
-  return STREAM_ENDS[error.reason] ?? error.message;
 }

@@ -206,3 +206,15 @@ function gatewayTooSlow(): DomainError {
     `the gateway has ${MAX_UNREAD_MESSAGES} unread messages: read the stream faster, then attach again`,
   );
 }
+
+/** Returns the fields that identify a session in log lines. */
+export function getLogFields(session: GatewaySession): object {
+  const { organizationId, connectionId, gatewayId, bootId } = session.identity;
+  return {
+    organization_id: organizationId,
+    connection_id: connectionId,
+    gateway_id: gatewayId,
+    boot_id: bootId,
+    session: session.number,
+  };
+}
