@@ -197,7 +197,7 @@ export class ConnectionService {
   /**
    * Deletes at most `maxCount` connections of a deleted organization, after its devices. Returns how many were deleted.
    */
-  async removeSome(organizationId: string, maxCount: number): Promise<number> {
+  async deleteBatch(organizationId: string, maxCount: number): Promise<number> {
     const batch = await this.uow.repos.connections.listAfter(organizationId, '', maxCount);
     for (const { id } of batch) {
       await this.uow.transaction(async ({ connections }, db) => {

@@ -5,7 +5,7 @@ export class DashboardRemovalRepository {
   constructor(private readonly db: Db) {}
 
   /** Deletes at most `max` rows and returns how many were deleted. */
-  async removeSome(organizationId: string, max: number): Promise<number> {
+  async deleteBatch(organizationId: string, max: number): Promise<number> {
     const { knex } = this.db;
     // Revisions first, because they are large; the widgets of a dashboard are few.
     const revisions = knex('dashboards as d')

@@ -196,7 +196,7 @@ export class DeviceService {
    * Deletes at most `max` devices of a deleted organization, each in its own transaction. Returns how many are gone,
    * including those that another call deleted at the same time; 0 when none is left.
    */
-  async removeSome(organizationId: string, max: number): Promise<number> {
+  async deleteBatch(organizationId: string, max: number): Promise<number> {
     const ids = await this.work.repos.devices.listOldestIds(organizationId, max);
     for (const id of ids) {
       await this.delete(organizationId, id, undefined).catch((error: unknown) => {

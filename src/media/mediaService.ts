@@ -169,8 +169,8 @@ export class MediaService {
   }
 
   /** Removes at most `max` images of an organization that is being deleted, used or not; returns how many. */
-  async removeSome(organizationId: string, max: number): Promise<number> {
-    return await this.store.removeSome(organizationId, max);
+  async deleteBatch(organizationId: string, max: number): Promise<number> {
+    return await this.store.deleteBatch(organizationId, max);
   }
 
   /** Removes the remaining files of an organization whose images are deleted, including those in the trash. */

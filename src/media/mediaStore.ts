@@ -75,7 +75,7 @@ export class MediaStore {
    * Removes at most `max` images of an organization that is being deleted, used or not, and their files; returns how
    * many.
    */
-  async removeSome(organizationId: string, max: number): Promise<number> {
+  async deleteBatch(organizationId: string, max: number): Promise<number> {
     const media = await new MediaRemovalRepository(this.database.db).listBatch(organizationId, max);
     for (const item of media) await this.deleteMedia(item);
     return media.length;

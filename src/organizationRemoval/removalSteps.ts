@@ -20,14 +20,14 @@ export interface RemovalStep {
 
 /** The dependencies of the steps. */
 interface RemovalServices {
-  readonly devices: Pick<DeviceService, 'removeSome'>;
-  readonly connections: Pick<ConnectionService, 'removeSome'>;
-  readonly media: Pick<MediaService, 'removeSome' | 'removeFiles'>;
+  readonly devices: Pick<DeviceService, 'deleteBatch'>;
+  readonly connections: Pick<ConnectionService, 'deleteBatch'>;
+  readonly media: Pick<MediaService, 'deleteBatch' | 'removeFiles'>;
   readonly readings: Pick<ReadingRemoval, 'removeAll'>;
 }
 
 /** A repository that removes about `max` rows of an organization per call. */
-type RemovalRepository = new (db: Db) => { removeSome(organizationId: string, max: number): Promise<number> };
+type RemovalRepository = new (db: Db) => { deleteBatch(organizationId: string, max: number): Promise<number> };
 
 /**
  * Each device, connection or image has its own transaction, and perhaps files, so a batch between two pauses is small.
@@ -39,13 +39,13 @@ export function createRemovalSteps({ devices, connections, media, readings }: Re
   return [
     {
       name: 'media',
-      remove: removeInBatches(async (organizationId) => await media.removeSome(organizationId, MAX_PER_BATCH)),
+      remove: removeInBatches(async (organizationId) => await media.deleteBatch(organizationId, MAX_PER_BATCH)),
     },
     { name: 'files', remove: async (organizationId) => await media.removeFiles(organizationId) },
     { name: 'dashboards', remove: removeRowsInSteps(DashboardRemovalRepository) },
     {
       name: 'devices',
-      remove: removeInBatches(async (organizationId) => await devices.removeSome(organizationId, MAX_PER_BATCH)),
+      remove: removeInBatches(async (organizationId) => await devices.deleteBatch(organizationId, MAX_PER_BATCH)),
     },
     { name: 'readings', remove: async (organizationId, work) => await readings.removeAll(organizationId, work) },
     { name: 'executions', remove: removeRowsInSteps(ExecutionRemovalRepository) },
@@ -53,7 +53,7 @@ export function createRemovalSteps({ devices, connections, media, readings }: Re
     { name: 'telemetry', remove: removeRowsInSteps(TelemetryRemovalRepository) },
     {
       name: 'connections',
-      remove: removeInBatches(async (organizationId) => await connections.removeSome(organizationId, MAX_PER_BATCH)),
+      remove: removeInBatches(async (organizationId) => await connections.deleteBatch(organizationId, MAX_PER_BATCH)),
     },
     { name: 'templates', remove: removeRowsInSteps(TemplateRemovalRepository) },
     { name: 'access', remove: removeRowsInSteps(OrganizationRemovalRepository) },
@@ -79,7 +79,7 @@ function removeRowsInSteps(Repository: RemovalRepository): RemovalStep['remove']
     let removedCount: number;
     do {
       removedCount = await work.runStep(
-        async (db, maxRows) => await new Repository(db).removeSome(organizationId, maxRows),
+        async (db, maxRows) => await new Repository(db).deleteBatch(organizationId, maxRows),
       );
     } while (removedCount > 0);
   };

@@ -5,7 +5,7 @@ export class TemplateRemovalRepository {
   constructor(private readonly db: Db) {}
 
   /** Deletes at most `max` records and returns how many were deleted. */
-  async removeSome(organizationId: string, max: number): Promise<number> {
+  async deleteBatch(organizationId: string, max: number): Promise<number> {
     const removed = await this.deleteFrom('sensor_templates', organizationId, max);
     // Keys only when no template is left, because templates refer to them.
     return removed > 0 ? removed : await this.deleteFrom('normalized_keys', organizationId, max);

@@ -207,7 +207,7 @@ describe.each(sqliteOnly())('devices that send bytes, on $name', (engine) => {
       for (const path of hanging)
         expect(await getConnectorKeys(path)).toEqual({
           bytes: 'ff',
-          decodeError: expect.stringMatching(/^decoder_rests: /) as unknown,
+          decodeError: expect.stringMatching(/^decoder_paused: /) as unknown,
         });
       await sendGood();
       await gateway.cut();

@@ -100,7 +100,7 @@ describe('a return to the copy from before a migration', () => {
     });
     expect(copy).toContain(result.copy.createdAt.replaceAll(':', '-'));
     expect(await state()).toEqual({ state: 'unconfirmed', detail: 'restored', final: 1 });
-    expect(inFolder(/^secrets.key$|going-back|restoring/)).toEqual(['secrets.key']);
+    expect(inFolder(/^secrets.key$|rolling-back|restoring/)).toEqual(['secrets.key']);
     expect(statSync(file()).mode & 0o077).toBe(0);
     await withDatabase(async (database) => {
       for (const id of await database.db.knex('organizations').pluck<string[]>('id'))
@@ -121,7 +121,7 @@ describe('a return to the copy from before a migration', () => {
 
   it('lets no server send twice when it was killed at any step, and is completed by a repetition', async () => {
     await db.database.close();
-    const half = join(db.dataDir, '.going-back');
+    const half = join(db.dataDir, '.rolling-back');
     mkdirSync(half);
     writeFileSync(join(half, 'plantroom.db'), 'half');
     // as if nothing had happened
@@ -141,7 +141,7 @@ describe('a return to the copy from before a migration', () => {
       await expect(withDatabase(async () => {})).rejects.toMatchObject({ reason: 'restore_unfinished' });
       await rollBackDatabase(options());
       expect(await state()).toMatchObject({ state: 'unconfirmed', final: 1 });
-      expect(inFolder(/going-back|restoring/)).toEqual([]);
+      expect(inFolder(/rolling-back|restoring/)).toEqual([]);
     }
     expect(inFolder(/newer/).length).toBeGreaterThan(1);
   });
@@ -172,7 +172,7 @@ describe('a return to the copy from before a migration', () => {
       existsSync(empty),
       isDatabaseCopy(__filename),
       isDatabaseCopy(empty),
-      inFolder(/going-back|newer/),
+      inFolder(/rolling-back|newer/),
     ]).toEqual([false, false, false, []]);
     await expect(withDatabase(async () => {})).rejects.toMatchObject({ reason: 'schema_version_unsupported' });
   });

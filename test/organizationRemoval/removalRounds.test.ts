@@ -139,7 +139,7 @@ describe.each(engines())('the removal of organizations on $name', (engine) => {
         TemplateRemovalRepository,
         OrganizationRemovalRepository,
       ])
-        await new Removal(db).removeSome('o', 100);
+        await new Removal(db).deleteBatch('o', 100);
       await new ApiKeyRepository(db).revokeOfOrganization('o', 1);
       await new OrganizationRemovalRepository(db).countKeys('o', 1);
       await new ConnectionRepository(db).count('o');

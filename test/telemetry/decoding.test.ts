@@ -290,7 +290,7 @@ describe.each(sqliteOnly())('uplinks with bytes on $name', (engine) => {
       },
     });
     for (let times = 0; times < 4; times += 1) await starving.handle(uplink(clientDeviceId));
-    expect([runs, (await keys(clientDeviceId))['decodeError']]).toEqual([9, expect.stringMatching(/^decoder_rests/)]);
+    expect([runs, (await keys(clientDeviceId))['decodeError']]).toEqual([9, expect.stringMatching(/^decoder_paused/)]);
   });
 
   it('are neither stored nor acknowledged when the server stops, so that they are sent again', async () => {
@@ -331,19 +331,19 @@ describe.each(sqliteOnly())('uplinks with bytes on $name', (engine) => {
       return (await keys(device))['decodeError'];
     };
     for (let times = 0; times < 3; times += 1) expect(await send(clientDeviceId)).toBe('timeout: too slow');
-    expect(await send(clientDeviceId)).toMatch(/^decoder_rests: .* it runs again in 60 s$/);
+    expect(await send(clientDeviceId)).toMatch(/^decoder_paused: .* it runs again in 60 s$/);
     expect(runs).toHaveLength(3);
     expect(owners.size).toBe(2);
     for (const other of others) expect(await send(other)).toBeUndefined();
     fixture.clock.advance(60_001);
     expect(await send(clientDeviceId)).toBe('timeout: too slow');
-    expect(await send(clientDeviceId)).toMatch(/^decoder_rests/);
+    expect(await send(clientDeviceId)).toMatch(/^decoder_paused/);
     fixture.clock.advance(60_001);
     slow.clear();
     await send(clientDeviceId);
     expect(runs.filter((run) => run === clientDeviceId)).toHaveLength(5);
     for (const other of others) slow.add(other);
     for (const other of others) expect(await send(other)).toBe('timeout: too slow');
-    expect(await send(clientDeviceId)).toMatch(/^decoder_rests/);
+    expect(await send(clientDeviceId)).toMatch(/^decoder_paused/);
   });
 });

@@ -110,7 +110,7 @@ describe.each(sqliteOnly())('uplinks whose decoder hangs or cannot run on $name'
     for (let at = 0; at < 150; at += 1)
       await pipeline.handle(uplink(clientDeviceId, pattern[at % pattern.length] ?? 0));
     expect([fixture.clock.now() - began, runs.filter((byte) => byte === BAD_BYTE).length]).toEqual([4000, 4]);
-    expect((await keys(clientDeviceId))['decodeError']).toMatch(/^decoder_rests: /);
+    expect((await keys(clientDeviceId))['decodeError']).toMatch(/^decoder_paused: /);
     fixture.clock.advance(60_001);
     await pipeline.handle(uplink(clientDeviceId, GOOD_BYTE));
     expect(runs.at(-1)).toBe(GOOD_BYTE);

@@ -22,7 +22,7 @@ export class OrganizationRemovalRepository {
    * Deletes at most `max` rows of the organization, table after table; returns how many rows were deleted. Fewer than
    * `max` means that no rows are left.
    */
-  async removeSome(organizationId: string, max: number): Promise<number> {
+  async deleteBatch(organizationId: string, max: number): Promise<number> {
     let removedCount = 0;
     for (const [table, column] of TABLES) {
       if (removedCount >= max) break;

@@ -8,7 +8,7 @@ import { removeAtomically, writeSynced } from './stagingFiles';
  * The folder in which the new database is prepared. The data folder is unchanged during that time, and a server may
  * start on it.
  */
-const PREPARING_FOLDER = '.going-back';
+const PREPARING_FOLDER = '.rolling-back';
 /** Marks that a RESTORING_FOLDER belongs to a swap, and contains the new name of the old database. */
 const MARKER_FILE = 'moved-to';
 

@@ -5,7 +5,7 @@ import { ExecutionTriggerRepository } from './executionTriggerRepository';
 const ROWS_OF_ONE = 10;
 
 const REMOVE: PreparedStatement = {
-  name: 'executions.removeSome',
+  name: 'executions.deleteBatch',
   sql: () =>
     'delete from executions where id in (select e.id from executions e where e.organization_id = ? limit ?) returning id',
 };
@@ -15,8 +15,8 @@ export class ExecutionRemovalRepository {
   constructor(private readonly db: Db) {}
 
   /** Deletes some executions with their logs, then trigger ids, about `max` rows. Returns how many were deleted. */
-  async removeSome(organizationId: string, max: number): Promise<number> {
+  async deleteBatch(organizationId: string, max: number): Promise<number> {
     const removed = (await this.db.all(REMOVE, [organizationId, Math.ceil(max / ROWS_OF_ONE)])).length;
-    return removed > 0 ? removed : await new ExecutionTriggerRepository(this.db).removeSome(organizationId, max);
+    return removed > 0 ? removed : await new ExecutionTriggerRepository(this.db).deleteBatch(organizationId, max);
   }
 }

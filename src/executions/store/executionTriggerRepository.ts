@@ -86,7 +86,7 @@ export class ExecutionTriggerRepository {
   }
 
   /** Deletes at most `limit` trigger ids of a deleted organization. Returns how many were deleted. */
-  async removeSome(organizationId: string, limit: number): Promise<number> {
+  async deleteBatch(organizationId: string, limit: number): Promise<number> {
     return (await this.db.all(triggerStatements.deleteSome, [organizationId, limit])).length;
   }
 }

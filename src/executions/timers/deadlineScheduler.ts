@@ -183,7 +183,7 @@ export class DeadlineScheduler {
     const changes = executions.flatMap((execution) => {
       const timer = findExpiredTimer(execution, now);
       return (
-        (timer && executionStore.planAll(execution, this.listEvents(execution, timer), { source: 'sweeper' })) ?? []
+        (timer && executionStore.planAll(execution, this.listEvents(execution, timer), { source: 'scheduler' })) ?? []
       );
     });
     if (changes.length > 0)

@@ -184,7 +184,7 @@ export class UplinkDecoder {
     const suspensionMs = this.overruns.getSuspensionMs(job);
     if (suspensionMs > 0)
       return createFailure(
-        'decoder_rests',
+        'decoder_paused',
         `the decoder exceeded its time or memory limit too often; it runs again in ${Math.ceil(suspensionMs / 1000)} s`,
       );
     // Checked now and not earlier: the same uplink may have been stored while this one was waiting.

@@ -5,7 +5,7 @@ import type { Db, PreparedStatement } from '../../database';
  * fixes the join order in SQLite: first the connections of the organization, then the rows of each connection.
  */
 const buildRemoval = (table: string, columns: readonly string[]): PreparedStatement => ({
-  name: `${table}.removeSome`,
+  name: `${table}.deleteBatch`,
   sql: () => `
     delete from ${table} where (${columns.join(', ')}) in (
       select ${columns.map((column) => `k.${column}`).join(', ')} from connections c cross join ${table} k where c.organization_id = ? and k.connection_id = c.id limit ?)
@@ -24,7 +24,7 @@ export class TelemetryRemovalRepository {
   constructor(private readonly db: Db) {}
 
   /** Deletes at most `max` rows of the first table that has any. Returns how many were deleted; 0: nothing is left. */
-  async removeSome(organizationId: string, max: number): Promise<number> {
+  async deleteBatch(organizationId: string, max: number): Promise<number> {
     for (const statement of telemetryRemovalStatements) {
       const { length } = await this.db.all(statement, [organizationId, max]);
       if (length > 0) return length;

@@ -250,7 +250,7 @@ export class MqttSession {
     const isExpected =
       this.reader.isUplinkTopic(message.topic) || this.responses?.isResponseTopic(message.topic) === true;
     if (!isExpected && !message.retained) {
-      const reason = 'topic_unread: the topic is neither one of uplinks nor one of responses';
+      const reason = 'topic_unmatched: the topic is neither one of uplinks nor one of responses';
       this.unmatchedTopics.add({ topic: message.topic, reason });
       return;
     }
